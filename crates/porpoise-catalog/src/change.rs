@@ -9,10 +9,10 @@ use porpoise_storage::{SpaceId, Store, Transaction};
 
 use crate::dictionary::{
     Dictionary, KIND_SCHEMA, KIND_STATISTICS, KIND_TABLE, KIND_UNCLAIMED, KIND_VIEW, delete_record,
-    put_record, view_key,
+    put_record, put_statistics, view_key,
 };
 use crate::record::{SchemaRecord, TableRecord, ViewRecord};
-use crate::{Catalog, Relation, Schema, Table, TableId, View};
+use crate::{Catalog, Relation, Schema, Statistics, Table, TableId, View};
 
 /// What a change of a database's definitions works on: the store, the newest catalog, the
 /// dictionary.
@@ -104,6 +104,12 @@ impl<'a> CatalogChange<'a> {
         self.catalog
             .put(&record.schema, &record.name, Relation::Table(table));
         Ok(())
+    }
+
+    /// Replaces the record of a table's statistics. What is read of them until the next start is the
+    /// caller's to replace.
+    pub fn put_statistics(&mut self, table: &Table, statistics: &Statistics) -> Result<()> {
+        put_statistics(&mut self.transaction, table, statistics)
     }
 
     /// Puts a view in place: a new one, or `old` changed.

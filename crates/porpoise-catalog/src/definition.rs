@@ -15,16 +15,20 @@
 //! A table without a primary key has a hidden 8-byte row number for one. Index entries are
 //! described in [`porpoise_executor::index_entry`].
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use compact_str::CompactString;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
 use porpoise_expr::Expr;
 pub use porpoise_mdl::TableId;
 use porpoise_mdl::{HasFastPath, MdlFastPath, MetadataLocks};
 use porpoise_storage::SpaceId;
 use porpoise_types::{Collation, DataType, RowLayout, Value};
+
+use crate::Statistics;
 
 /// A schema (database), without what is in it.
 #[derive(Clone, Debug)]
@@ -80,7 +84,7 @@ pub struct TableState {
     pub auto_increment: AtomicU64,
     /// The next hidden row number of a table without a primary key; 0 until it was read.
     pub row_number: AtomicU64,
-    /// Replaced as a whole by ANALYZE TABLE.
+    /// Replaced as a whole by ANALYZE TABLE and by the refresh in the background.
     pub statistics: ArcSwap<Statistics>,
     /// Taken when a plan first wants it; again after the table has grown or shrunk.
     pub sample: ArcSwapOption<TableSample>,
@@ -102,17 +106,9 @@ pub struct TableSample {
     pub rows: usize,
     /// Their values, by column; none of columns that hold long values. TIMESTAMPs are in UTC.
     pub columns: Vec<Vec<Value>>,
-    /// About how many values each column of the table has, as far as somebody asked.
-    pub distinct: Vec<OnceLock<f64>>,
-}
-
-/// What ANALYZE TABLE found; the planner's guesses where it was never run.
-#[derive(Clone, Debug, Default)]
-pub struct Statistics {
-    /// Distinct values of each index's first 1, 2, … parts, by index name.
-    pub cardinality: hashbrown::HashMap<CompactString, Vec<u64>>,
-    /// False: `cardinality` is empty because ANALYZE TABLE never ran.
-    pub analyzed: bool,
+    /// About how many different values some columns of the table have together, as far as somebody
+    /// asked.
+    pub distinct: Mutex<HashMap<Vec<usize>, f64>>,
 }
 
 /// A column of a base or temporary table.

@@ -26,18 +26,19 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use compact_str::CompactString;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use porpoise_core::error::{Error, Result};
 use porpoise_mdl::MetadataLocks;
 use porpoise_storage::{Direction, SpaceId, Store, Transaction};
 use porpoise_types::Collation;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
+use super::change::Definitions;
 use super::expression::BindExpression;
 use super::record::{SchemaRecord, TableRecord, ViewRecord};
+use super::statistics::StatisticsRecord;
 use super::{
     Catalog, Relation, Schema, SchemaEntry, Statistics, Table, TableId, TableName, TableState, View,
 };
@@ -71,11 +72,6 @@ pub struct Dictionary {
     next_table: AtomicU32,
     next_version: AtomicU64,
     locks: Arc<MetadataLocks>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StatisticsRecord {
-    cardinality: Vec<(CompactString, Vec<u64>)>,
 }
 
 impl Dictionary {
@@ -115,14 +111,10 @@ impl Dictionary {
         for (id, record) in read_kind::<TableRecord>(store, KIND_TABLE)? {
             last_table = last_table.max(record.id);
             last_version = last_version.max(record.version);
-            let state = TableState::new(locks);
+            let table = record.bind(Arc::new(TableState::new(locks)), binder)?;
             if let Some(found) = statistics.remove(&id) {
-                state.statistics.store(Arc::new(Statistics {
-                    cardinality: found.cardinality.into_iter().collect(),
-                    analyzed: true,
-                }));
+                table.state.statistics.store(Arc::new(found.bind(&table)));
             }
-            let table = record.bind(Arc::new(state), binder)?;
             catalog.put(
                 &record.schema,
                 &record.name,
@@ -351,24 +343,40 @@ pub fn drop_unclaimed(store: &Store, spaces: &[SpaceId]) -> Result<()> {
     Ok(())
 }
 
-/// Keeps what ANALYZE TABLE found.
-pub fn write_statistics(store: &Store, table: &Table, statistics: Statistics) -> Result<()> {
+/// Changes what is known of a table's contents: of a temporary one in memory, of others in the
+/// dictionary too. Nothing happens if the table has been dropped or altered meanwhile.
+pub fn change_statistics(
+    definitions: Definitions<'_>,
+    table: &Table,
+    change: impl FnOnce(&mut Statistics),
+) -> Result<()> {
+    let _one_at_a_time = definitions.dictionary.change.lock();
+    let mut statistics = Statistics::clone(&table.state.statistics.load());
+    change(&mut statistics);
     if !table.temporary {
-        let cardinality = statistics
-            .cardinality
-            .iter()
-            .map(|(name, counts)| (name.clone(), counts.clone()))
-            .collect();
-        let mut transaction = store.begin();
-        put_record(
-            &mut transaction,
-            KIND_STATISTICS,
-            &table.id.0.to_be_bytes(),
-            &StatisticsRecord { cardinality },
-        )?;
+        let newest = definitions.catalog.load();
+        let known = newest.base_table(&table.schema, &table.name);
+        if known.is_none_or(|known| known.version != table.version) {
+            return Ok(());
+        }
+        let mut transaction = definitions.store.begin();
+        put_statistics(&mut transaction, table, &statistics)?;
         transaction.commit()?.wait()?;
     }
     table.state.statistics.store(Arc::new(statistics));
-    table.state.sample.store(None);
     Ok(())
+}
+
+/// Writes the record of a table's statistics.
+pub(crate) fn put_statistics(
+    transaction: &mut Transaction,
+    table: &Table,
+    statistics: &Statistics,
+) -> Result<()> {
+    put_record(
+        transaction,
+        KIND_STATISTICS,
+        &table.id.0.to_be_bytes(),
+        &StatisticsRecord::of(statistics),
+    )
 }

@@ -12,6 +12,7 @@ mod definition;
 pub mod dictionary;
 pub mod expression;
 pub mod record;
+pub mod statistics;
 pub mod virtual_table;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use hashbrown::HashMap;
 pub use change::{CatalogChange, Definitions};
 pub use definition::*;
 pub use dictionary::Dictionary;
+pub use statistics::{Histogram, Statistics};
 pub use virtual_table::VirtualTable;
 
 use porpoise_storage::SpaceId;

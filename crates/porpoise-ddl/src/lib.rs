@@ -22,9 +22,11 @@ mod create;
 mod database;
 mod drop;
 mod foreign_keys;
+pub mod histogram;
 pub mod lock;
 pub mod maintain;
 mod rename;
+pub mod statistics;
 mod table;
 mod view;
 

@@ -1,25 +1,20 @@
 //! ANALYZE, CHECK, OPTIMIZE, REPAIR and CHECKSUM TABLE.
 //!
-//! ANALYZE counts the distinct values of each index's leading parts. What CHECK does is told in
+//! What ANALYZE counts is told in [`statistics`](crate::statistics), what CHECK does in
 //! `check_table`.
 
 use std::ops::Bound;
 
-use compact_str::CompactString;
-use hashbrown::HashMap;
-use porpoise_catalog::{Index, IndexKind, Relation, Statistics, Table, dictionary};
+use porpoise_catalog::{Relation, Table};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::ResultColumn;
-use porpoise_planner::TableContents;
 use porpoise_sql::ast::{self, Maintenance};
 use porpoise_storage::{Direction, Snapshot, SpaceId};
-use porpoise_types::{DataType, Value, skip_key_part};
+use porpoise_types::{DataType, Value};
 
 use crate::check_table::{self, Depth};
+use crate::statistics::{self, ANALYZED_ENTRIES_MAX, Effort};
 use crate::{Ddl, Name};
-
-/// Entries of an index that ANALYZE reads; the rest is extrapolated.
-const ANALYZED_ENTRIES_MAX: u64 = 500_000;
 
 /// A result: its columns and its rows.
 pub type Rows = (Vec<ResultColumn>, Vec<Vec<Value>>);
@@ -101,18 +96,24 @@ pub fn maintain(
                         "Table does not support optimize, doing recreate + analyze instead".into(),
                     );
                 }
-                let statistics = analyze(ddl, &table, &snapshot)?;
-                dictionary::write_statistics(&ddl.shared.store, &table, statistics)?;
-                // The next plan finds a new sample.
-                ddl.shared.store.sample(&table);
+                let effort = Effort {
+                    entries_max: ANALYZED_ENTRIES_MAX,
+                    values_bytes_max: ddl.session.histogram_generation_max_mem_size,
+                    check: &|| interrupted(ddl),
+                };
+                statistics::analyze(ddl.shared, &table, &effort)?;
                 tell("status", "OK".into());
             }
         }
     }
-    let columns: Vec<ResultColumn> = ["Table", "Op", "Msg_type", "Msg_text"]
+    Ok((columns(), rows))
+}
+
+/// The columns of the results of ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE.
+pub(crate) fn columns() -> Vec<ResultColumn> {
+    ["Table", "Op", "Msg_type", "Msg_text"]
         .map(|name| ResultColumn::expression(name, DataType::varchar(128), true))
-        .into();
-    Ok((columns, rows))
+        .into()
 }
 
 /// A base table; `Some(None)` for a view or a virtual table.
@@ -159,61 +160,6 @@ pub(super) fn interrupted(ddl: &Ddl<'_>) -> Result<()> {
     } else {
         Ok(())
     }
-}
-
-/// Counts distinct values of every index's first 1, 2, … parts.
-fn analyze(ddl: &Ddl<'_>, table: &Table, snapshot: &Snapshot) -> Result<Statistics> {
-    let rows = ddl.shared.store.approximate_len(table.space);
-    let mut cardinality: HashMap<CompactString, Vec<u64>> = HashMap::new();
-    for index in &table.indexes {
-        let space = if index.kind == IndexKind::Primary {
-            table.space
-        } else {
-            index.space
-        };
-        let mut counts = vec![0u64; index.parts.len()];
-        let mut last: Vec<u8> = Vec::new();
-        let mut read = 0u64;
-        each(snapshot, space, |key, _| {
-            interrupted(ddl)?;
-            read += 1;
-            let ends = part_ends(table, index, key);
-            let same = key.iter().zip(&last).take_while(|(a, b)| a == b).count();
-            for (count, end) in counts.iter_mut().zip(&ends) {
-                // The part is new if the keys differ before its end.
-                if read == 1 || same < *end {
-                    *count += 1;
-                }
-            }
-            last.clear();
-            last.extend_from_slice(key);
-            Ok(read < ANALYZED_ENTRIES_MAX)
-        })?;
-        if read >= ANALYZED_ENTRIES_MAX && rows > read {
-            for count in &mut counts {
-                *count = (u128::from(*count) * u128::from(rows) / u128::from(read)) as u64;
-            }
-        }
-        cardinality.insert(index.name.clone(), counts);
-    }
-    Ok(Statistics {
-        cardinality,
-        analyzed: true,
-    })
-}
-
-/// Where each part of an index key ends.
-fn part_ends(table: &Table, index: &Index, key: &[u8]) -> Vec<usize> {
-    let mut at = 0;
-    let mut ends = Vec::with_capacity(index.parts.len());
-    for part in &index.parts {
-        let column = &table.columns[part.column];
-        let rest = key.get(at..).unwrap_or_default();
-        at +=
-            skip_key_part(rest, &column.ty, column.nullable, part.descending).unwrap_or(rest.len());
-        ends.push(at);
-    }
-    ends
 }
 
 /// CHECKSUM TABLE: a number that changes with any row.

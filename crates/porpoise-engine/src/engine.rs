@@ -18,6 +18,7 @@ use porpoise_session::plan_cache::PlanCache;
 use porpoise_storage::{Location, SpaceId, SpaceOwner, Store};
 
 use crate::session::{Login, Session};
+use crate::statistics_refresh;
 pub use porpoise_session::shared::{Front, Shared};
 
 /// A running database.
@@ -25,6 +26,8 @@ pub use porpoise_session::shared::{Front, Shared};
 pub struct Engine {
     /// What the engine's sessions share.
     pub shared: Arc<Shared>,
+    /// Ends the refresh of statistics with the last clone.
+    _refresh: statistics_refresh::Ending,
 }
 
 /// How to open a database.
@@ -84,7 +87,8 @@ impl Engine {
         shared.store.set_space_names(Some(Arc::new(move |space| {
             owner_of(&*weak.upgrade()?, space)
         })));
-        Ok(Engine { shared })
+        let _refresh = statistics_refresh::start(&shared);
+        Ok(Engine { shared, _refresh })
     }
 
     /// The global values of system variables.

@@ -17,6 +17,7 @@
 pub mod engine;
 pub mod index_repair;
 pub mod session;
+mod statistics_refresh;
 #[cfg(test)]
 mod tests;
 

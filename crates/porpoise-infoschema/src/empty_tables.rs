@@ -130,15 +130,6 @@ pub const TABLES: &[VirtualSource] = &[
         ],
     ),
     empty(
-        "COLUMN_STATISTICS",
-        &[
-            ("SCHEMA_NAME", exact, false),
-            ("TABLE_NAME", exact, false),
-            ("COLUMN_NAME", name, false),
-            ("HISTOGRAM", || DataType::Json, false),
-        ],
-    ),
-    empty(
         "FILES",
         &[
             ("FILE_ID", big, true),

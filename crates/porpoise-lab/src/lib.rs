@@ -16,7 +16,7 @@
 //! that does nothing ([`replay`]) beside the real ones. [`fairness`] has clients ask for little
 //! beside statements that compute for long. [`queries`] has suites of analytical queries, which are
 //! run one at a time and whose answers are compared: TPC-H, the Star Schema Benchmark, and joins of a
-//! database of films. [`Peer`] is a MariaDB to measure beside.
+//! database of films. [`costs`] measures what the optimizer's constants stand for. [`Peer`] is a MariaDB to measure beside.
 //!
 //! ```no_run
 //! use porpoise_lab::{BenchPlan, Target, Workload, bench};
@@ -36,6 +36,7 @@
 pub mod bench;
 pub mod ceiling;
 pub mod connect;
+pub mod costs;
 pub mod fairness;
 mod histogram;
 pub mod locks;

@@ -22,6 +22,7 @@ pub mod file_format;
 pub mod foreign_keys;
 mod json_text;
 mod optimize;
+pub mod places;
 pub mod plan;
 mod query;
 mod sample;
@@ -30,7 +31,7 @@ pub mod trace;
 
 use std::sync::Arc;
 
-use porpoise_catalog::{Catalog, Table, TableSample, TemporaryTables};
+use porpoise_catalog::{Catalog, Index, Table, TableSample, TemporaryTables};
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
@@ -38,6 +39,7 @@ use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
 
 use crate::access::PlanError;
+pub use crate::optimize::cost;
 use crate::trace::Trace;
 
 /// What a statement is planned against: definitions, the session's variables, what is known of its
@@ -93,6 +95,20 @@ impl TableContents for porpoise_storage::Store {
     fn sample(&self, table: &Table) -> Option<Arc<TableSample>> {
         sample::of_table(self, table)
     }
+}
+
+/// About how many different values the first `parts` parts of an index have: as they were counted
+/// last, or by the table's sample. `None` where neither tells.
+pub fn distinct_of_index(
+    contents: &dyn TableContents,
+    table: &Table,
+    index: &Index,
+    parts: usize,
+) -> Option<f64> {
+    let rows = contents.rows(table) as f64;
+    let taken = std::cell::OnceCell::new();
+    let sample = || taken.get_or_init(|| contents.sample(table)).as_deref();
+    sample::distinct_of_index(table, index, parts, rows, sample)
 }
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.

@@ -565,6 +565,8 @@ pub enum Node {
         kind: JoinKind,
         /// All must hold for a pair to match.
         condition: Vec<Expr>,
+        /// A guess of how many rows come out.
+        rows_estimate: f64,
     },
     /// Builds a hash table of the right side's rows by `right_keys`, probes with `left_keys`.
     HashJoin {
@@ -585,8 +587,8 @@ pub enum Node {
         /// The right side is the same whatever the enclosing query's rows: the hash table is made
         /// once for the statement, and kept under this number.
         kept: Option<usize>,
-        /// The planner's guess of the rows that it yields.
-        rows: f64,
+        /// A guess of how many rows come out.
+        rows_estimate: f64,
     },
     /// Groups by `keys`, fills `slot` with the keys and then the aggregates.
     Group(Box<Group>),

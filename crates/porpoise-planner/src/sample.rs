@@ -7,26 +7,28 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
-use porpoise_catalog::{Table, TableSample};
+use porpoise_catalog::{Index, IndexPart, Table, TableSample};
 use porpoise_core::error::Result;
 use porpoise_expr::compare::{compare, comparison};
 use porpoise_expr::value_list::{self, Found, SORTED_MIN, ValueList};
-use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
-use porpoise_storage::{Direction, Snapshot, SpaceId, Store};
+use porpoise_expr::{CastKind, Comparison, Domain, Expr, ExprKind, SlotId};
+use porpoise_storage::{Direction, Snapshot, Store};
 use porpoise_types::{DataType, Value};
 use smallvec::SmallVec;
 
 use crate::Context;
+use crate::places;
 
 /// Tables of no more rows are read as a whole.
 const ROWS_MAX: usize = 512;
 /// At how many places larger ones are read.
-const PLACES: u64 = 64;
+const PLACES: usize = 64;
 /// A sample is taken again when the number of rows has changed by this factor.
 const CHANGE_MAX: f64 = 1.3;
 
@@ -46,7 +48,6 @@ pub fn of_table(store: &Store, table: &Table) -> Option<Arc<TableSample>> {
         table_rows: rows,
         layout: Some(table.layout.clone()),
         columns: table.columns.iter().map(|_| Vec::new()).collect(),
-        distinct: table.columns.iter().map(|_| OnceLock::new()).collect(),
         ..TableSample::default()
     };
     take(&store.snapshot(), table, rows, &mut sample).ok()?;
@@ -56,54 +57,30 @@ pub fn of_table(store: &Store, table: &Table) -> Option<Arc<TableSample>> {
 }
 
 fn take(snapshot: &Snapshot, table: &Table, rows: u64, sample: &mut TableSample) -> Result<()> {
-    let space = table.space;
     if rows <= ROWS_MAX as u64 {
-        return read(snapshot, table, Bound::Unbounded, ROWS_MAX, sample);
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        return read(snapshot, table, all, ROWS_MAX, sample);
     }
-    let (Some(first), Some(last)) = (
-        end_of(snapshot, space, Direction::Forward)?,
-        end_of(snapshot, space, Direction::Backward)?,
-    ) else {
-        return Ok(());
-    };
-    // Keys are taken to be spread evenly over the numbers that follow their common beginning.
-    let common = first.iter().zip(&last).take_while(|(a, b)| a == b).count();
-    let number = |key: &[u8]| {
-        let mut bytes = [0; 8];
-        let rest = key[common..].iter().take(8);
-        bytes
-            .iter_mut()
-            .zip(rest)
-            .for_each(|(to, from)| *to = *from);
-        u64::from_be_bytes(bytes)
-    };
-    let (from, to) = (number(&first), number(&last));
-    let step = to.saturating_sub(from) / PLACES;
-    for place in 0..PLACES {
-        let mut key = first[..common].to_vec();
-        key.extend_from_slice(&(from + step * place).to_be_bytes());
-        let at_place = ROWS_MAX / PLACES as usize;
-        read(snapshot, table, Bound::Included(&key), at_place, sample)?;
+    let places = places::spread(snapshot, table.space, PLACES)?;
+    let at_place = ROWS_MAX / places.len().max(1);
+    for (n, place) in places.iter().enumerate() {
+        let end = places
+            .get(n + 1)
+            .map_or(Bound::Unbounded, |next| Bound::Excluded(&next[..]));
+        let bounds = (Bound::Included(&place[..]), end);
+        read(snapshot, table, bounds, at_place, sample)?;
     }
     Ok(())
 }
 
-/// The first key in the direction.
-fn end_of(snapshot: &Snapshot, space: SpaceId, direction: Direction) -> Result<Option<Vec<u8>>> {
-    let bounds = (Bound::Unbounded, Bound::Unbounded);
-    let mut cursor = snapshot.range(space, bounds, direction)?;
-    Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
-}
-
-/// Adds up to `count` rows from a key on.
+/// Adds up to `count` rows.
 fn read(
     snapshot: &Snapshot,
     table: &Table,
-    from: Bound<&[u8]>,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
     count: usize,
     sample: &mut TableSample,
 ) -> Result<()> {
-    let bounds = (from, Bound::Unbounded);
     let mut cursor = snapshot.range(table.space, bounds, Direction::Forward)?;
     for _ in 0..count {
         let Some((_, row)) = cursor.next()? else {
@@ -127,28 +104,69 @@ fn is_sampled(ty: &DataType) -> bool {
     )
 }
 
-/// About how many values a column of the table has. `None` for columns that aren't sampled.
-pub fn distinct_values(sample: &TableSample, table: &Table, column: usize) -> Option<f64> {
-    let values = sample
-        .columns
-        .get(column)
-        .filter(|values| !values.is_empty())?;
-    let count = || {
-        let domain = Domain::of(&table.columns[column].ty);
-        let mut sorted: Vec<&Value> = values.iter().filter(|value| !value.is_null()).collect();
-        sorted.sort_by(|a, b| compare(a, b, domain));
-        let groups = sorted.chunk_by(|a, b| compare(a, b, domain).is_eq());
-        let (mut distinct, mut single) = (0.0, 0.0);
-        for group in groups {
-            distinct += 1.0;
-            single += f64::from(u8::from(group.len() == 1));
-        }
-        // The estimator Duj1 of Haas and Stokes (1998).
-        let read = sorted.len() as f64;
-        let part = read / (sample.table_rows as f64).max(read);
-        (distinct / (1.0 - (1.0 - part) * single / read.max(1.0)).max(part)).max(1.0)
+/// About how many different values some columns of the table have together. `None` where one of
+/// them isn't sampled.
+pub fn distinct_values(sample: &TableSample, table: &Table, columns: &[usize]) -> Option<f64> {
+    let has_values = |column: &usize| {
+        let values = sample.columns.get(*column);
+        values.is_some_and(|values| !values.is_empty())
     };
-    Some(*sample.distinct[column].get_or_init(count))
+    if !columns.iter().all(has_values) {
+        return None;
+    }
+    if let Some(known) = sample.distinct.lock().get(columns) {
+        return Some(*known);
+    }
+    let distinct = count_distinct(sample, table, columns);
+    sample.distinct.lock().insert(columns.into(), distinct);
+    Some(distinct)
+}
+
+/// About how many different values the first `parts` parts of an index have: as they were counted
+/// last, or as the sample has it. `None` where neither tells.
+pub fn distinct_of_index<'s>(
+    table: &Table,
+    index: &Index,
+    parts: usize,
+    rows: f64,
+    sample: impl FnOnce() -> Option<&'s TableSample>,
+) -> Option<f64> {
+    let has_null = |part: &IndexPart| table.columns[part.column].nullable;
+    if index.is_unique() && parts == index.parts.len() && !index.parts.iter().any(has_null) {
+        return Some(rows);
+    }
+    if let Some(counted) = table.state.statistics.load().distinct(index, parts, rows) {
+        return Some(counted.max(1.0));
+    }
+    let columns: SmallVec<[usize; 4]> = index.parts[..parts].iter().map(|p| p.column).collect();
+    Some(distinct_values(sample()?, table, &columns)?.min(rows))
+}
+
+fn count_distinct(sample: &TableSample, table: &Table, columns: &[usize]) -> f64 {
+    let order = |a: &usize, b: &usize| {
+        let by_column = columns.iter().map(|&column| {
+            let values = &sample.columns[column];
+            match (&values[*a], &values[*b]) {
+                (Value::Null, Value::Null) => Ordering::Equal,
+                (Value::Null, _) => Ordering::Less,
+                (_, Value::Null) => Ordering::Greater,
+                (a, b) => compare(a, b, Domain::of(&table.columns[column].ty)),
+            }
+        });
+        by_column.fold(Ordering::Equal, Ordering::then)
+    };
+    let is_known = |row: &usize| columns.len() > 1 || !sample.columns[columns[0]][*row].is_null();
+    let mut sorted: Vec<usize> = (0..sample.rows).filter(is_known).collect();
+    sorted.sort_unstable_by(order);
+    let (mut distinct, mut single) = (0.0, 0.0);
+    for group in sorted.chunk_by(|a, b| order(a, b).is_eq()) {
+        distinct += 1.0;
+        single += f64::from(u8::from(group.len() == 1));
+    }
+    // The estimator Duj1 of Haas and Stokes (1998).
+    let read = sorted.len() as f64;
+    let part = read / (sample.table_rows as f64).max(read);
+    (distinct / (1.0 - (1.0 - part) * single / read.max(1.0)).max(part)).max(1.0)
 }
 
 /// Conditions that were tried on a sample.
@@ -371,22 +389,41 @@ impl Trial<'_> {
                 let values = self.sample.columns.get(*column as usize)?;
                 values.get(self.row).map(Cow::Borrowed)
             }
-            ExprKind::Literal(value) => Some(Cow::Borrowed(value)),
-            ExprKind::Parameter(number) => self.context.literals.get(*number).map(Cow::Borrowed),
             ExprKind::Cast { operand, kind } => {
                 let value = self.value(operand)?;
-                if value.is_null() {
-                    return Some(value);
-                }
-                let value = value.into_owned();
-                let conversion = self.context.session.conversion(0);
-                let cast = porpoise_expr::cast::cast;
-                let done = cast(value, &operand.ty, &expr.ty, *kind, &conversion);
-                done.ok().map(|(value, _)| Cow::Owned(value))
+                cast(self.context, value, operand, expr, *kind)
             }
-            _ => None,
+            _ => constant(self.context, expr),
         }
     }
+}
+
+/// The value of a literal, of a parameter whose value is known, or of a cast of either.
+pub fn constant<'e>(context: &'e Context<'_>, expr: &'e Expr) -> Option<Cow<'e, Value>> {
+    match &expr.kind {
+        ExprKind::Literal(value) => Some(Cow::Borrowed(value)),
+        ExprKind::Parameter(number) => context.literals.get(*number).map(Cow::Borrowed),
+        ExprKind::Cast { operand, kind } => {
+            let value = constant(context, operand)?;
+            cast(context, value, operand, expr, *kind)
+        }
+        _ => None,
+    }
+}
+
+fn cast<'e>(
+    context: &Context<'_>,
+    value: Cow<'e, Value>,
+    from: &Expr,
+    to: &Expr,
+    kind: CastKind,
+) -> Option<Cow<'e, Value>> {
+    if value.is_null() {
+        return Some(value);
+    }
+    let conversion = context.session.conversion(0);
+    let done = porpoise_expr::cast::cast(value.into_owned(), &from.ty, &to.ty, kind, &conversion);
+    done.ok().map(|(value, _)| Cow::Owned(value))
 }
 
 /// AND of three-valued truths.

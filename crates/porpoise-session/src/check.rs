@@ -512,6 +512,10 @@ impl StatementCheck<'_> {
                     .iter()
                     .try_for_each(|name| self.relation(name, needed))
             }
+            S::Histogram(change) => change
+                .tables
+                .iter()
+                .try_for_each(|name| self.relation(name, &[P::Select, P::Insert])),
             S::LockTables(locks) => locks.iter().try_for_each(|lock| {
                 self.schema_of(&lock.table, P::LockTables)?;
                 self.relation(&lock.table, &[P::Select])

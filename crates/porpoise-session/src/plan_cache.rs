@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
+use porpoise_catalog::TableId;
 use porpoise_planner::plan::Plan;
 use porpoise_sql::{Digest, Literals, ParamMask};
 
@@ -43,12 +44,18 @@ pub struct CachedPlan {
     pub source: Option<(Digest, Literals)>,
     /// Which literals are parameters.
     pub mask: Option<ParamMask>,
-    /// It served other literals than those it was made for badly: it is not to be used again.
+    /// It served other literals than those it was made for badly, or what is known of its tables has
+    /// changed: it is not to be used again.
     pub is_retired: AtomicBool,
 }
 
 impl CachedPlan {
-    fn is_good(&self, catalog_version: u64) -> bool {
+    fn uses(&self, table: TableId) -> bool {
+        self.plan.tables.iter().any(|(used, _)| used.id == table)
+    }
+
+    /// Whether it may be used with this version of the catalog.
+    pub fn is_good(&self, catalog_version: u64) -> bool {
         self.catalog_version == catalog_version && !self.is_retired.load(Ordering::Relaxed)
     }
 }
@@ -95,6 +102,33 @@ impl PlanCache {
             shard.masks.clear();
         }
         shard.masks.insert(shape, mask);
+    }
+
+    /// How many plans that read or change a table are kept.
+    pub fn plans_of(&self, table: TableId) -> usize {
+        let of_shard = |shard: &RwLock<Shard>| {
+            let shard = shard.read();
+            shard
+                .plans
+                .values()
+                .filter(|cached| cached.uses(table))
+                .count()
+        };
+        self.shards.iter().map(of_shard).sum()
+    }
+
+    /// Has plans that read or change a table made anew: what they were chosen by has changed. They
+    /// leave the map; sessions that keep them too find them retired.
+    pub fn retire(&self, table: TableId) {
+        for shard in &self.shards {
+            shard.write().plans.retain(|_, cached| {
+                let is_retired = cached.uses(table);
+                if is_retired {
+                    cached.is_retired.store(true, Ordering::Relaxed);
+                }
+                !is_retired
+            });
+        }
     }
 
     /// Keeps a plan, in place of an older one. A shard that is full is emptied first.

@@ -68,8 +68,8 @@ pub use query::{
     TableFactor, TableRef, With,
 };
 pub use session::{
-    Completion, Explain, ExplainFormat, ExplainTarget, FlushTarget, IsolationLevel, LockTable,
-    Maintenance, PrepareSource, SetItem,
+    Completion, Explain, ExplainFormat, ExplainTarget, FlushTarget, HistogramAction,
+    HistogramChange, IsolationLevel, LockTable, Maintenance, PrepareSource, SetItem,
 };
 pub use show::{Show, ShowFilter, ShowWhat};
 pub use statement::Statement;

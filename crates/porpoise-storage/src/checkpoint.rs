@@ -144,6 +144,7 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
     drop(epoch);
     wait_for_readers(shared, &before);
     snapshot.refresh_blocks(&oldest);
+    shared.count_changes(&oldest);
     shared.epoch.store(Arc::new(Epoch {
         memtables: newer,
         tree: snapshot,

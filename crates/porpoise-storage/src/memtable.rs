@@ -132,14 +132,16 @@ impl Memtable {
         writes: impl IntoIterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     ) {
         let versions = self.space(space);
-        let mut bytes = 0;
+        let (mut bytes, mut count) = (0, 0);
         for (key, value) in writes {
+            count += 1;
             let value_len = value.map_or(0, <[u8]>::len);
             bytes += (key.len() + value_len) as u64 + ENTRY_OVERHEAD_BYTES;
             self.keys.add(KeyHash::of(space, key));
             versions.map.insert(key, ts.0, value);
         }
         versions.net_rows.fetch_add(net_rows, Ordering::Relaxed);
+        versions.changes.fetch_add(count, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
@@ -192,6 +194,8 @@ pub(crate) struct SpaceVersions {
     map: VersionMap,
     /// Rows added less rows removed, as far as the writers knew.
     pub net_rows: AtomicI64,
+    /// How many rows were written or deleted; one that changes again counts again.
+    pub changes: AtomicU64,
     /// The commit that dropped the space; `u64::MAX` while there is none.
     dropped_at: AtomicU64,
 }
@@ -201,6 +205,7 @@ impl SpaceVersions {
         SpaceVersions {
             map: VersionMap::new(Arc::clone(arena)),
             net_rows: AtomicI64::new(0),
+            changes: AtomicU64::new(0),
             dropped_at: AtomicU64::new(u64::MAX),
         }
     }

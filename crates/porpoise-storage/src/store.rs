@@ -113,6 +113,18 @@ impl Store {
         self.snapshot().approximate_len(space).unwrap_or(0)
     }
 
+    /// About how many rows were written or deleted in the space since the store was opened. A row
+    /// counts each time that it changes.
+    pub fn changes(&self, space: SpaceId) -> u64 {
+        let shared = self.shared();
+        let written = shared.changes.get(space);
+        let written = written.map_or(0, |count| count.load(Ordering::Relaxed));
+        let epoch = shared.epoch.load();
+        let newer = epoch.memtables.iter().filter_map(|m| m.spaces.get(space));
+        let newer = newer.map(|versions| versions.changes.load(Ordering::Relaxed));
+        written + newer.sum::<u64>()
+    }
+
     /// Calls `hook` when a sync is done and other commits have queued meanwhile, none of them in
     /// [`Commit::wait`](crate::Commit::wait): an event loop then calls `sync_pending`. So no thread
     /// syncs for others for as long as they keep committing.
@@ -161,6 +173,11 @@ impl Store {
         let made = self.checkpoint();
         self.0.shut_down();
         made
+    }
+
+    /// Whether the store is closed, or is being closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared().is_stopping()
     }
 
     /// Calls `hook` on a thread that is about to sleep for a row lock, and again when it has woken.

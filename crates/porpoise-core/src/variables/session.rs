@@ -92,6 +92,8 @@ pub struct SessionVars {
     pub long_query_time_us: u64,
     /// `sql_log_off`: the general log is not told of this session.
     pub general_log_off: bool,
+    /// `histogram_generation_max_mem_size`, in bytes.
+    pub histogram_generation_max_mem_size: u64,
     /// 0: no limit.
     pub max_execution_time_ms: u64,
     /// `wait_timeout`: after how long without a statement the server closes the connection.
@@ -175,6 +177,7 @@ impl SessionVars {
             max_error_count: 1024,
             long_query_time_us: 10_000_000,
             general_log_off: false,
+            histogram_generation_max_mem_size: 20_000_000,
             max_execution_time_ms: 0,
             wait_timeout_s: 28_800,
             interactive_timeout_s: 28_800,

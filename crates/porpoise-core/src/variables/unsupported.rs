@@ -411,7 +411,6 @@ const SWITCHES: &[&str] = &[
     "innodb_numa_interleave",
     "innodb_optimize_fulltext_only",
     "innodb_random_read_ahead",
-    "innodb_stats_auto_recalc",
     "innodb_stats_include_delete_marked",
     "innodb_stats_persistent",
     "innodb_stats_traditional",

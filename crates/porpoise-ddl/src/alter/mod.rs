@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use compact_str::CompactString;
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{CatalogChange, Check, Relation, Table};
+use porpoise_catalog::{CatalogChange, Check, Relation, Statistics, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
 use porpoise_mdl::{MdlTicket, Mode};
@@ -303,6 +303,9 @@ fn install(
         true => install_temporary(ddl, old, table, target, &unused)?,
         false => publish(ddl, old, table, altered, target, &unused, spec)?,
     }
+    new.state
+        .statistics
+        .store(Arc::new(statistics_after(old, &new, spec)));
     let fresh = &altered.fresh;
     if !fresh.is_empty() {
         let newest = ddl.shared.store.snapshot().ts();
@@ -321,6 +324,12 @@ fn install(
         }
     }
     Ok(())
+}
+
+/// What is known of a table's contents, as far as it is true of the altered table.
+fn statistics_after(old: &Table, new: &Table, spec: &AlterSpec) -> Statistics {
+    let known = old.state.statistics.load();
+    known.after_alter(old, new, |name| spec.renames.now(name))
 }
 
 /// Replaces a temporary table in the session, under its new name if it has one.
@@ -375,6 +384,10 @@ fn publish(
     }
     if let Some(next) = spec.auto_increment {
         change.transaction().set_counter(table.space, next);
+    }
+    let statistics = statistics_after(old, &table, spec);
+    if statistics.is_known() {
+        change.put_statistics(&table, &statistics)?;
     }
     change.put_table(record, table)?;
     let old_name = Name {

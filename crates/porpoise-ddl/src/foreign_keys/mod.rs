@@ -291,7 +291,7 @@ pub struct Renames {
 
 impl Renames {
     /// A column's name now.
-    fn now(&self, name: &CompactString) -> CompactString {
+    pub fn now(&self, name: &CompactString) -> CompactString {
         let mut name = name.clone();
         for (old, new) in &self.columns {
             if name.eq_ignore_ascii_case(old) {

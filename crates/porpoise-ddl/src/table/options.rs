@@ -25,12 +25,15 @@ const KNOWN_ENGINES: [&str; 12] = [
     "Porpoise",
 ];
 
-/// Options that are kept and printed back, without effect.
-const PRINTED_OPTIONS: [&str; 8] = [
+/// Options that are kept and printed back; without effect, but for STATS_AUTO_RECALC.
+const PRINTED_OPTIONS: [&str; 11] = [
     "MIN_ROWS",
     "MAX_ROWS",
     "AVG_ROW_LENGTH",
     "PACK_KEYS",
+    "STATS_PERSISTENT",
+    "STATS_AUTO_RECALC",
+    "STATS_SAMPLE_PAGES",
     "CHECKSUM",
     "DELAY_KEY_WRITE",
     "ROW_FORMAT",

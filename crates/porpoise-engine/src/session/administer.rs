@@ -6,7 +6,7 @@ use std::sync::Arc;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::{Completion, Reply};
 use porpoise_ddl::account::{self as account, is_account_statement};
-use porpoise_ddl::{self as ddl, Ddl, maintain};
+use porpoise_ddl::{self as ddl, Ddl, histogram, maintain};
 use porpoise_infoschema::show::{self, ShowResult, no_routine};
 use porpoise_mdl as mdl;
 use porpoise_session::check::{self, Privileged};
@@ -85,6 +85,17 @@ fn other(
                 sql: b"",
             };
             let (columns, rows) = maintain::maintain(&mut ddl, *action, tables, options)?;
+            session.send_rows(&columns, &rows, reply)?;
+            return Ok(None);
+        }
+        S::Histogram(change) => {
+            let shared = Arc::clone(&session.shared);
+            let mut ddl = Ddl {
+                shared: &shared,
+                session: &mut session.state,
+                sql: b"",
+            };
+            let (columns, rows) = histogram::change(&mut ddl, change)?;
             session.send_rows(&columns, &rows, reply)?;
             return Ok(None);
         }
@@ -220,7 +231,9 @@ pub fn commits_implicitly(statement: &ast::Statement) -> bool {
     match statement {
         S::CreateTable(create) => !create.temporary,
         S::CreateTableLike { temporary, .. } | S::DropTable { temporary, .. } => !temporary,
-        S::Maintain { .. } | S::Flush { .. } | S::Reset(_) | S::LockTables(_) => true,
+        S::Maintain { .. } | S::Histogram(_) | S::Flush { .. } | S::Reset(_) | S::LockTables(_) => {
+            true
+        }
         S::CreateUser(_)
         | S::AlterUser(_)
         | S::DropUser { .. }

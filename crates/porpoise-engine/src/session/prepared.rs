@@ -213,9 +213,10 @@ impl Session {
             return self.execute_statement(&statement, &sql, &types, parameters, reply);
         }
         let catalog = self.shared.catalog.load();
-        // The plan that ran last fits unless types, catalog or planning context changed.
+        // The plan that ran last fits unless types, catalog or planning context changed, or it is
+        // retired.
         if let Some((types, for_context, cached)) = &prepared.last {
-            let fits = cached.catalog_version == catalog.version
+            let fits = cached.is_good(catalog.version)
                 && *for_context == context_hash
                 && types
                     .iter()

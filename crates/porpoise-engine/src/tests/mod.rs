@@ -10,4 +10,5 @@ mod hints;
 mod interrupts;
 mod metadata;
 mod show;
+mod statistics;
 mod variables;

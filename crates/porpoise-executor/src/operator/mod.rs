@@ -114,6 +114,7 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             right,
             kind,
             condition,
+            ..
         } => Box::new(NestedLoop::new(left, right, *kind, condition)),
         Node::HashJoin {
             left,

@@ -1,44 +1,27 @@
 //! Indexes and constraints: STATISTICS, KEY_COLUMN_USAGE, TABLE_CONSTRAINTS,
 //! REFERENTIAL_CONSTRAINTS and CHECK_CONSTRAINTS of information_schema.
 
-use porpoise_catalog::{Index, IndexKind, Table};
+use porpoise_catalog::{IndexKind, Table};
 use porpoise_planner::foreign_keys;
 use porpoise_types::Value;
 
 use super::columns::{hiding, is_known};
+use super::statistics::distinct;
 use super::*;
 
-/// Distinct values of an index's first `parts` parts: as ANALYZE TABLE counted, or a guess.
-pub(super) fn cardinality(exec: &Exec<'_>, table: &Table, index: &Index, parts: usize) -> Value {
-    let statistics = table.state.statistics.load();
-    if let Some(count) = statistics
-        .cardinality
-        .get(&index.name)
-        .and_then(|counts| counts.get(parts - 1))
-    {
-        return Value::Int(*count as i64);
-    }
-    let rows = exec.engine.store.approximate_len(table.space);
-    let guess = if index.is_unique() && parts == index.parts.len() {
-        rows
-    } else {
-        rows.div_ceil(10)
-    };
-    Value::Int(guess as i64)
-}
-
-pub(super) fn statistics(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
+/// STATISTICS: a row for each part of an index.
+pub(super) fn index_parts(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
     if let Some(table) = hiding(exec, lookup) {
-        return statistics_of_table(exec, &table, row);
+        return index_parts_of_table(exec, &table, row);
     }
     for table in visible_tables(exec, lookup) {
-        statistics_of_table(exec, &table, row)?;
+        index_parts_of_table(exec, &table, row)?;
     }
     Ok(())
 }
 
 /// Also for temporary tables, which only SHOW INDEX shows.
-pub fn statistics_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -> Result<()> {
+pub fn index_parts_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -> Result<()> {
     for index in &table.indexes {
         for (position, part) in index.parts.iter().enumerate() {
             let column = &table.columns[part.column];
@@ -60,7 +43,7 @@ pub fn statistics_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) ->
                     text(&column.name)
                 },
                 text(if part.descending { "D" } else { "A" }),
-                cardinality(exec, table, index, position + 1),
+                Value::Int(distinct(exec, table, index, position + 1) as i64),
                 part.prefix.map(i64::from).into(),
                 Value::Null,
                 text(if column.nullable { "YES" } else { "" }),

@@ -2,6 +2,7 @@
 
 mod columns;
 mod constraints;
+mod statistics;
 
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ use porpoise_types::Value;
 use super::*;
 use columns::columns;
 use constraints::{
-    check_constraints, key_column_usage, referential_constraints, statistics, table_constraints,
+    check_constraints, index_parts, key_column_usage, referential_constraints, table_constraints,
 };
+use statistics::{column_statistics, innodb_index_stats, innodb_table_stats};
 
 pub const TABLES: &[VirtualSource] = &[
     VirtualSource {
@@ -110,7 +112,7 @@ pub const TABLES: &[VirtualSource] = &[
             ("IS_VISIBLE", yes_no, false),
             ("EXPRESSION", long, true),
         ],
-        rows: statistics,
+        rows: index_parts,
     },
     VirtualSource {
         schema: "information_schema",
@@ -222,6 +224,45 @@ pub const TABLES: &[VirtualSource] = &[
             ("TABLESPACE_NAME", word, true),
         ],
         rows: partitions,
+    },
+    VirtualSource {
+        schema: "information_schema",
+        name: "COLUMN_STATISTICS",
+        columns: &[
+            ("SCHEMA_NAME", exact, false),
+            ("TABLE_NAME", exact, false),
+            ("COLUMN_NAME", name, false),
+            ("HISTOGRAM", || DataType::Json, false),
+        ],
+        rows: column_statistics,
+    },
+    VirtualSource {
+        schema: "mysql",
+        name: "innodb_table_stats",
+        columns: &[
+            ("database_name", exact, false),
+            ("table_name", exact, false),
+            ("last_update", moment, false),
+            ("n_rows", ubig, false),
+            ("clustered_index_size", ubig, false),
+            ("sum_of_other_index_sizes", ubig, false),
+        ],
+        rows: innodb_table_stats,
+    },
+    VirtualSource {
+        schema: "mysql",
+        name: "innodb_index_stats",
+        columns: &[
+            ("database_name", exact, false),
+            ("table_name", exact, false),
+            ("index_name", exact, false),
+            ("last_update", moment, false),
+            ("stat_name", exact, false),
+            ("stat_value", ubig, false),
+            ("sample_size", ubig, true),
+            ("stat_description", wide, false),
+        ],
+        rows: innodb_index_stats,
     },
 ];
 

@@ -313,6 +313,7 @@ impl Document<'_> {
                 right,
                 kind,
                 condition,
+                ..
             } => {
                 self.tables(left, id, list);
                 let at = list.len();

@@ -285,6 +285,7 @@ impl Tree<'_> {
                 right,
                 kind,
                 condition,
+                ..
             } => {
                 let depth = self.filter(condition, node, depth);
                 let kind = match kind {

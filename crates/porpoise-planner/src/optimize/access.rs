@@ -1,18 +1,20 @@
 //! Access paths: how a table's rows can be reached, and what each path costs.
 //!
-//! Costs are in reads of a row in key order, which storage does in about 125 ns.
+//! Costs are in reads of a row in key order ([`cost`](crate::optimize::cost)).
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use porpoise_catalog::{Index, IndexKind, Table, TableSample};
+use porpoise_catalog::{Index, IndexKind, Statistics, Table, TableSample};
 use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 use porpoise_sql::ast::HintKind;
 use smallvec::SmallVec;
 
 use crate::bind::Binder;
 use crate::json_text::{Item, Members};
+use crate::optimize::cost::{COVERED, FETCH, SEEK, SORT};
 use crate::optimize::entries::on_entries;
+use crate::optimize::histograms::Histograms;
 use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{self, Sargs};
@@ -21,15 +23,6 @@ use crate::query::{IndexChoice, Source};
 use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
 use crate::trace;
-
-/// Finding the first row of a range.
-pub(super) const SEEK: f64 = 6.0;
-/// Fetching a row by its primary key from a secondary index.
-pub(super) const FETCH: f64 = 6.0;
-/// A row of a covering index is shorter than a table's.
-const COVERED: f64 = 0.8;
-/// Sorting a row, for each doubling of their number.
-const SORT: f64 = 0.15;
 
 /// A path to a table's rows.
 #[derive(Clone, Debug)]
@@ -54,7 +47,20 @@ pub struct Path {
 
 /// A guess of the part of rows that pass some conditions.
 pub fn selectivity<'e>(conditions: impl Iterator<Item = &'e Expr>) -> f64 {
-    conditions.map(one_selectivity).product::<f64>().max(1e-6)
+    damped(conditions.map(one_selectivity).collect())
+}
+
+/// The part of rows that pass several conditions, each of which lets a part of them pass. Conditions
+/// that depend on each other are more frequent than such that don't, so the product would be too
+/// little: the most selective one counts wholly, the next as its square root, and so on
+/// (exponential back-off).
+pub fn damped(mut parts: SmallVec<[f64; 8]>) -> f64 {
+    parts.sort_unstable_by(f64::total_cmp);
+    let weighted = parts.iter().zip([1.0, 0.5, 0.25, 0.125]);
+    let part: f64 = weighted
+        .map(|(part, weight): (_, f64)| part.powf(weight))
+        .product();
+    part.max(1e-6)
 }
 
 fn one_selectivity(condition: &Expr) -> f64 {
@@ -78,31 +84,6 @@ fn one_selectivity(condition: &Expr) -> f64 {
         ExprKind::And(parts) => selectivity(parts.iter()),
         ExprKind::Or(parts) => parts.iter().map(one_selectivity).sum::<f64>().min(1.0),
         _ => 0.5,
-    }
-}
-
-/// How many rows have one value in an index's first `parts` parts.
-fn rows_per_key(table: &Table, index: usize, parts: usize, rows: f64) -> f64 {
-    let definition = &table.indexes[index];
-    if definition.is_unique() && parts >= definition.parts.len() {
-        return 1.0;
-    }
-    let statistics = table.state.statistics.load();
-    if let Some(distinct) = statistics
-        .cardinality
-        .get(&definition.name)
-        .and_then(|distinct| distinct.get(parts.saturating_sub(1)))
-        && *distinct > 0
-    {
-        return (rows / *distinct as f64).max(1.0);
-    }
-    let all = definition.parts.len().max(1) as f64;
-    match definition.is_unique() {
-        true => rows.powf(1.0 - parts as f64 / all).max(1.0),
-        // A secondary key is taken to repeat some, and more so with fewer of its parts.
-        false => rows
-            .powf(0.3 + 0.3 * (1.0 - parts as f64 / all))
-            .clamp(1.0, (rows * 0.1).max(1.0)),
     }
 }
 
@@ -151,6 +132,15 @@ enum Offered {
     Best(Path),
     /// Paths, and the indexes that conditions could use.
     Paths(Vec<Path>, Vec<usize>),
+}
+
+/// What part of a table's rows pass some conditions.
+pub(super) struct Part<'e> {
+    pub(super) part: f64,
+    /// It was found by more than the lack of rows that pass.
+    is_sound: bool,
+    /// The conditions that it doesn't take into account.
+    untried: SmallVec<[&'e Expr; 8]>,
 }
 
 /// A table whose access path is to be chosen.
@@ -415,27 +405,65 @@ impl TableChoice<'_> {
         let conditions = self.conditions.iter().copied().enumerate();
         let left = conditions.clone().filter(|(number, _)| !is_exact(*number));
         let left: SmallVec<[&Expr; 8]> = left.map(|(_, condition)| condition).collect();
-        let (mut part, left) = self.tried(&left).unwrap_or((1.0, left));
+        let (mut part, left) = match self.tried(&left) {
+            Some(tried) => (tried.part, tried.untried),
+            None => (1.0, left),
+        };
+        let statistics = self.table.state.statistics.load();
+        let histograms = self.histograms(&statistics);
         // Of equalities with columns that are equal themselves one says what all say.
         let mut joined: SmallVec<[usize; 4]> = SmallVec::new();
         for (_, condition) in conditions.filter(|(number, _)| is_exact(*number)) {
             joined.extend(self.equality(condition).map(|equality| equality.column));
         }
+        let mut parts: SmallVec<[f64; 8]> = SmallVec::new();
+        let mut joins: SmallVec<[(usize, f64); 4]> = SmallVec::new();
         for condition in left {
-            part *= match self.equality(condition) {
-                Some(equality) if equality.joins && joined.contains(&equality.column) => 1.0,
+            if let Some(told) = histograms.part(condition) {
+                parts.push(told);
+                continue;
+            }
+            match self.equality(condition) {
+                Some(equality) if equality.joins && joined.contains(&equality.column) => {}
                 Some(equality) => {
-                    if equality.joins {
-                        joined.push(equality.column);
+                    let told = (equality.values / self.distinct_values(&equality)).min(1.0);
+                    match equality.joins {
+                        true => {
+                            joined.push(equality.column);
+                            joins.push((equality.column, told));
+                        }
+                        false => parts.push(told),
                     }
-                    (equality.values / self.distinct_values(&equality)).min(1.0)
                 }
-                None => one_selectivity(condition),
-            };
+                None => parts.push(one_selectivity(condition)),
+            }
         }
+        parts.extend(self.joined_by(&joins));
+        part *= damped(parts);
         // A row of another table may have no match, but a query by itself is taken to find a row.
         let least = if joined.is_empty() { 1.0 } else { 0.01 };
         (read * part.max(1e-6)).max(least).min(read)
+    }
+
+    /// The parts of rows that have the values of rows of other tables, in columns with the part that
+    /// each lets pass by itself: one for all together, where the sample tells how many combinations
+    /// there are.
+    fn joined_by(&self, joins: &[(usize, f64)]) -> SmallVec<[f64; 4]> {
+        let columns: SmallVec<[usize; 4]> = joins.iter().map(|join| join.0).collect();
+        let each = joins.iter().map(|join| join.1);
+        let together = match columns.len() {
+            0 | 1 => None,
+            _ => self
+                .sample()
+                .and_then(|sample| sample::distinct_values(sample, self.table, &columns)),
+        };
+        match together {
+            Some(combinations) => {
+                let least = each.product::<f64>();
+                SmallVec::from_slice(&[(1.0 / combinations.max(1.0)).max(least)])
+            }
+            None => each.collect(),
+        }
     }
 
     /// The table's sample. Of very few rows none is taken.
@@ -449,12 +477,12 @@ impl TableChoice<'_> {
         taken.as_deref()
     }
 
-    /// The part of the sample that passes some conditions, and the conditions that can't be tried on
-    /// it. `None` without a sample or anything to try.
-    pub(super) fn tried<'e>(
-        &self,
-        conditions: &[&'e Expr],
-    ) -> Option<(f64, SmallVec<[&'e Expr; 8]>)> {
+    /// The part of the table's rows that pass some conditions, as far as they can be tried on the
+    /// sample; for those that few of its rows pass, histograms are asked. `None` without a sample or
+    /// anything to try.
+    pub(super) fn tried<'e>(&self, conditions: &[&'e Expr]) -> Option<Part<'e>> {
+        /// A number of rows that is hardly chance.
+        const ROWS_ENOUGH: usize = 16;
         if conditions.is_empty() {
             return None;
         }
@@ -464,13 +492,59 @@ impl TableChoice<'_> {
         if !done.tried.contains(&true) {
             return None;
         }
-        // Where none passes, half a row of the sample is taken to.
-        let part = (done.passed as f64).max(0.5) / sample.rows as f64;
-        let untried = conditions
-            .iter()
-            .zip(&done.tried)
-            .filter(|(_, tried)| !**tried);
-        Some((part, untried.map(|(condition, _)| *condition).collect()))
+        let all = sample.rows as f64;
+        let is_whole = all >= self.rows;
+        let pairs = conditions.iter().zip(&done.tried);
+        let told = match done.passed < ROWS_ENOUGH && !is_whole {
+            true => {
+                self.told_by_histograms(pairs.clone().filter(|pair| *pair.1).map(|pair| *pair.0))
+            }
+            false => None,
+        };
+        let passed = done.passed as f64;
+        let part = match told {
+            // As many rows as would pass by chance, if no fewer or more rows of the table do.
+            Some(told) => {
+                let least = (passed - 2.0 * passed.sqrt()).max(0.0) / all;
+                told.clamp(least, (passed + 2.0 * passed.sqrt() + 3.0) / all)
+            }
+            // Where none passes, half a row of the sample is taken to.
+            None => passed.max(0.5) / all,
+        };
+        Some(Part {
+            part,
+            is_sound: told.is_some() || done.passed >= 2 || is_whole,
+            untried: pairs.filter(|pair| !pair.1).map(|pair| *pair.0).collect(),
+        })
+    }
+
+    /// The part of rows that pass conditions, by the histograms of columns that have one, and by
+    /// the sample for the other conditions. `None` where no histogram tells of any.
+    fn told_by_histograms<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<f64> {
+        let statistics = self.table.state.statistics.load();
+        let histograms = self.histograms(&statistics);
+        let mut parts: SmallVec<[f64; 8]> = SmallVec::new();
+        let mut others: SmallVec<[&Expr; 8]> = SmallVec::new();
+        for condition in conditions {
+            match histograms.part(condition) {
+                Some(part) => parts.push(part.max(0.5 / self.rows)),
+                None => others.push(condition),
+            }
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        parts.extend(self.tried(&others).map(|tried| tried.part));
+        Some(damped(parts))
+    }
+
+    fn histograms<'s>(&'s self, statistics: &'s Statistics) -> Histograms<'s> {
+        Histograms {
+            context: self.binder.context,
+            table: self.table,
+            slot: self.source.slot,
+            statistics,
+        }
     }
 
     /// A condition that lets some single values of a column pass.
@@ -512,26 +586,26 @@ impl TableChoice<'_> {
         }
     }
 
-    /// How many values the column of an equality has: what an index that begins with it tells, or a
-    /// guess.
+    /// How many values the column of an equality has: what an index that begins with it tells, a
+    /// histogram, the sample, or a guess.
     fn distinct_values(&self, equality: &Equality) -> f64 {
         /// One of so many values is a guess for a constant, where nothing is known.
         const OF_CONSTANT: f64 = 10.0;
-        let statistics = self.table.state.statistics.load();
         let indexes = self.table.indexes.iter();
         let beginning = indexes.filter(|index| {
             let first = index.parts.first();
             first.is_some_and(|part| part.column == equality.column)
         });
-        let told = beginning.filter_map(|index| {
-            if index.is_unique() && index.parts.len() == 1 {
-                return Some(self.rows);
-            }
-            let distinct = *statistics.cardinality.get(&index.name)?.first()?;
-            (distinct > 0).then_some(distinct as f64)
-        });
-        let sampled = || sample::distinct_values(self.sample()?, self.table, equality.column);
-        match told.reduce(f64::max).or_else(sampled) {
+        let none = || None;
+        let told = beginning
+            .filter_map(|index| sample::distinct_of_index(self.table, index, 1, self.rows, none));
+        let name = &self.table.columns[equality.column].name;
+        let statistics = self.table.state.statistics.load();
+        let by_histogram = || Some(statistics.histogram(name)?.distinct().max(1.0));
+        let columns = [equality.column];
+        let sampled = || sample::distinct_values(self.sample()?, self.table, &columns);
+        let told = told.reduce(f64::max).or_else(by_histogram);
+        match told.or_else(sampled) {
             Some(distinct) => distinct,
             None if equality.joins => (self.rows / 3.0).max(OF_CONSTANT),
             None => OF_CONSTANT,
@@ -617,17 +691,35 @@ impl TableChoice<'_> {
     pub(super) fn rows_passing(&self, conditions: &[&Expr], guess: impl FnOnce() -> f64) -> f64 {
         let most = match self.tried(conditions) {
             // Some bounds are rows of other tables: each selects a part of what the others leave.
-            Some((part, untried)) if !untried.is_empty() => {
-                return guess().min(self.rows * part).max(1.0);
+            Some(tried) if !tried.untried.is_empty() => {
+                return guess().min(self.rows * tried.part).max(1.0);
             }
-            Some((part, _)) => self.rows * part,
+            Some(tried) if tried.is_sound => return (self.rows * tried.part).max(1.0),
+            Some(tried) => self.rows * tried.part,
             None => return guess(),
         };
-        let sampled = self.sample().map_or(1.0, |sample| sample.rows as f64);
-        match most * sampled / self.rows >= 2.0 {
-            true => most,
-            // Too few rows of the sample to go by.
-            false => guess().min(most * 2.0).max(1.0),
+        // Too few rows of the sample to go by.
+        guess().min(most * 2.0).max(1.0)
+    }
+
+    /// How many rows have one value in an index's first `parts` parts.
+    fn rows_per_key(&self, position: usize, parts: usize) -> f64 {
+        let (table, index) = (self.table, &self.table.indexes[position]);
+        if index.is_unique() && parts >= index.parts.len() {
+            return 1.0;
+        }
+        let sample = || self.sample();
+        if let Some(distinct) = sample::distinct_of_index(table, index, parts, self.rows, sample) {
+            return (self.rows / distinct).max(1.0);
+        }
+        let all = index.parts.len().max(1) as f64;
+        match index.is_unique() {
+            true => self.rows.powf(1.0 - parts as f64 / all).max(1.0),
+            // A secondary key is taken to repeat some, and more so with fewer of its parts.
+            false => self
+                .rows
+                .powf(0.3 + 0.3 * (1.0 - parts as f64 / all))
+                .clamp(1.0, (self.rows * 0.1).max(1.0)),
         }
     }
 
@@ -638,8 +730,7 @@ impl TableChoice<'_> {
         per_key[0] = Some(rows);
         let of_range = |range: &KeyRange| {
             let fixed = range.equal.len();
-            let per_key = *per_key[fixed]
-                .get_or_insert_with(|| rows_per_key(self.table, position, fixed, rows));
+            let per_key = *per_key[fixed].get_or_insert_with(|| self.rows_per_key(position, fixed));
             let part = match (&range.lower, &range.upper) {
                 (None, None) => 1.0,
                 (Some(_), Some(_)) => 0.05,

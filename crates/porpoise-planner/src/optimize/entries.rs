@@ -13,7 +13,8 @@ use porpoise_sql::ast::HintKind;
 use smallvec::SmallVec;
 
 use crate::bind::Binder;
-use crate::optimize::access::{FETCH, Path, TableChoice, selectivity};
+use crate::optimize::access::{Path, TableChoice, selectivity};
+use crate::optimize::cost::FETCH;
 use crate::optimize::ranges::IndexRanges;
 use crate::plan::{Access, IndexCondition, RowLock};
 use crate::query::Source;
@@ -47,7 +48,7 @@ impl TableChoice<'_> {
         });
         let more: SmallVec<[&Expr; 8]> = more.collect();
         let part = match self.tried(&more) {
-            Some((part, _)) => part,
+            Some(tried) => tried.part,
             None => selectivity(more.into_iter()),
         };
         read * (each - FETCH) + read * part * FETCH

@@ -4,7 +4,7 @@ use porpoise_expr::{Expr, ExprKind};
 use porpoise_types::Value;
 
 use crate::optimize::access;
-use crate::plan::{JoinKind, Node};
+use crate::plan::Node;
 
 /// A guess of how many rows a node yields.
 pub fn rows_of(node: &Node) -> f64 {
@@ -30,13 +30,9 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::Filter { input, conditions } => {
             (rows_of(input) * access::selectivity(conditions.iter())).max(1.0)
         }
-        Node::NestedLoop {
-            left, right, kind, ..
-        } => match kind {
-            JoinKind::Inner | JoinKind::Left => rows_of(left) * rows_of(right),
-            JoinKind::Semi | JoinKind::Anti => (rows_of(left) * 0.5).max(1.0),
-        },
-        Node::HashJoin { rows, .. } => *rows,
+        Node::NestedLoop { rows_estimate, .. } | Node::HashJoin { rows_estimate, .. } => {
+            rows_estimate.max(1.0)
+        }
         Node::Group(group) if group.scalar => 1.0,
         Node::Group(group) => (rows_of(&group.input) * 0.1).max(1.0),
         Node::Distinct { input, .. }

@@ -23,16 +23,14 @@ use porpoise_expr::{Comparison, Expr, ExprKind};
 use crate::bind::Binder;
 use crate::bind::hints::Others;
 use crate::optimize::block::sorted;
-use crate::optimize::join::search::{Method, Order, Taken};
+use crate::optimize::join::search::{Method, Order};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::{self, Joined, access, expr_slots, filtered, is_false, outer, rows_of};
-
 use crate::plan::slots_of;
 use crate::plan::{JoinKind, Node};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
-pub use search::HASH_PUT;
 
 struct Unit<'t> {
     tree: &'t JoinTree,
@@ -205,6 +203,7 @@ fn guarded(conditions: Vec<Expr>, node: Node) -> Node {
     let left = Box::new(filtered(Node::One, conditions));
     Node::NestedLoop {
         left,
+        rows_estimate: rows_of(&node),
         right: Box::new(node),
         kind: JoinKind::Inner,
         condition: Vec::new(),
@@ -401,13 +400,8 @@ fn build(
     let mut node: Option<Node> = None;
     let mut in_order = false;
     let mut available = SlotSet::default();
-    for &Taken {
-        number,
-        method,
-        rows,
-    } in &order.steps
-    {
-        let unit = &units[number];
+    for step in &order.steps {
+        let (unit, method) = (&units[step.number], step.method);
         let before = available.union(outer);
         let with = before.union(&unit.slots);
         let here: Vec<Condition> = match unit.kind {
@@ -469,6 +463,7 @@ fn build(
                     right: Box::new(right),
                     kind: unit.kind,
                     condition: Vec::new(),
+                    rows_estimate: step.rows,
                 }
             }
             Method::Hash => {
@@ -477,7 +472,7 @@ fn build(
                     filled: outer,
                     kept: None,
                 };
-                hash_join(binder, unit, left, here, table, rows)?
+                hash_join(binder, unit, left, here, table, step.rows)?
             }
             Method::KeptHash => {
                 binder.materializations += 1;
@@ -486,7 +481,7 @@ fn build(
                     filled: &SlotSet::default(),
                     kept: Some(binder.materializations - 1),
                 };
-                hash_join(binder, unit, left, here, table, rows)?
+                hash_join(binder, unit, left, here, table, step.rows)?
             }
         };
         if matches!(unit.kind, JoinKind::Inner | JoinKind::Left) {
@@ -528,7 +523,7 @@ fn hash_join(
     left: Node,
     conditions: Vec<Condition>,
     table: Hashed<'_>,
-    rows: f64,
+    rows_estimate: f64,
 ) -> Result<Node> {
     let Hashed {
         probing,
@@ -561,7 +556,7 @@ fn hash_join(
         condition,
         right_slots,
         kept,
-        rows,
+        rows_estimate,
     })
 }
 

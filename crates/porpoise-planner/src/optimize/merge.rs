@@ -12,7 +12,8 @@
 use porpoise_sql::ast::HintKind;
 use smallvec::SmallVec;
 
-use crate::optimize::access::{FETCH, Path, SEEK, TableChoice};
+use crate::optimize::access::{Path, TableChoice};
+use crate::optimize::cost::{FETCH, SEEK};
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{Alternatives, Sargs};
 use crate::plan::{Access, KeyOperation, KeySource};

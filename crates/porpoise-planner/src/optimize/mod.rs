@@ -18,10 +18,12 @@
 
 mod access;
 mod block;
+pub mod cost;
 mod disjunction;
 mod entries;
 mod equality;
 mod estimate;
+mod histograms;
 mod join;
 mod merge;
 mod min_max;

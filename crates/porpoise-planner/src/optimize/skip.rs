@@ -15,7 +15,8 @@ use porpoise_expr::{Expr, SlotId};
 use porpoise_sql::ast::HintKind;
 use porpoise_types::DataType;
 
-use crate::optimize::access::{Path, SEEK, TableChoice};
+use crate::optimize::access::{Path, TableChoice};
+use crate::optimize::cost::SEEK;
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::Sargs;
 use crate::plan::{Access, KeyRange, Node, RowLock, SkipScan, Taken};
@@ -296,16 +297,8 @@ impl TableChoice<'_> {
         if index.is_unique() && parts >= index.parts.len() {
             return Some(self.rows);
         }
-        let statistics = self.table.state.statistics.load();
-        let told = statistics.cardinality.get(&index.name);
-        let told = told.and_then(|distinct| distinct.get(parts - 1).copied());
-        if let Some(distinct) = told.filter(|distinct| *distinct > 0) {
-            return Some(distinct as f64);
-        }
-        let sample = self.sample()?;
-        let of_part = |part: &IndexPart| sample::distinct_values(sample, self.table, part.column);
-        let combined: Option<f64> = index.parts[..parts].iter().map(of_part).product();
-        Some(combined?.min(self.rows))
+        let sample = || self.sample();
+        sample::distinct_of_index(self.table, index, parts, self.rows, sample)
     }
 }
 

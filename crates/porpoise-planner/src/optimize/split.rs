@@ -17,7 +17,8 @@
 use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 
 use crate::bind::Binder;
-use crate::optimize::join::{self, HASH_PUT};
+use crate::optimize::cost::HASH_PUT;
+use crate::optimize::join;
 use crate::optimize::{expr_slots, free_slots, outer, pushdown};
 use crate::plan::RowLock;
 use crate::query::{Body, JoinTree, LogicalJoin, Query, Source, SourceKind};

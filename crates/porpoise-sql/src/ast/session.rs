@@ -129,6 +129,33 @@ pub enum Maintenance {
     Checksum,
 }
 
+/// `ANALYZE TABLE … UPDATE HISTOGRAM ON … | DROP HISTOGRAM ON …`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistogramChange {
+    /// More than one is refused when it runs.
+    pub tables: Vec<ObjectName>,
+    /// The columns.
+    pub columns: Vec<Ident>,
+    /// What becomes of their histograms.
+    pub action: HistogramAction,
+}
+
+/// What becomes of the histograms of columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HistogramAction {
+    /// `UPDATE HISTOGRAM … [WITH n BUCKETS] [MANUAL | AUTO UPDATE]`.
+    Build {
+        /// `WITH n BUCKETS`.
+        buckets: Option<u64>,
+        /// `AUTO UPDATE`.
+        auto_update: bool,
+    },
+    /// `UPDATE HISTOGRAM … USING DATA 'json'`.
+    Data(Box<str>),
+    /// `DROP HISTOGRAM`.
+    Drop,
+}
+
 /// What FLUSH flushes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FlushTarget {

@@ -8,8 +8,8 @@ use super::hint::StatementHints;
 use super::name::{Ident, ObjectName};
 use super::query::Query;
 use super::session::{
-    Completion, Explain, FlushTarget, IsolationLevel, LockTable, Maintenance, PrepareSource,
-    SetItem,
+    Completion, Explain, FlushTarget, HistogramChange, IsolationLevel, LockTable, Maintenance,
+    PrepareSource, SetItem,
 };
 use super::show::Show;
 
@@ -206,6 +206,8 @@ pub enum Statement {
         /// `QUICK`, `EXTENDED`, `FOR UPGRADE`… in upper case.
         options: Vec<Box<str>>,
     },
+    /// `ANALYZE TABLE … UPDATE HISTOGRAM | DROP HISTOGRAM …`.
+    Histogram(Box<HistogramChange>),
     /// `FLUSH …`.
     Flush {
         /// `NO_WRITE_TO_BINLOG`, `LOCAL`.

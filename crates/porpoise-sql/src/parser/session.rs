@@ -442,7 +442,7 @@ impl Parser<'_> {
         if action == Maintenance::Analyze
             && let Some(verb) = self.eat_any(&["UPDATE", "DROP"])
         {
-            return self.histogram(verb == "UPDATE");
+            return self.histogram(tables, verb == "UPDATE");
         }
         while self.at_any(&[
             "FOR", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM",
@@ -462,27 +462,34 @@ impl Parser<'_> {
     }
 
     /// What follows `ANALYZE TABLE t UPDATE | DROP`.
-    fn histogram(&mut self, update: bool) -> Result<Statement> {
-        let start = self.tok(0).token.start as usize;
+    fn histogram(&mut self, tables: Vec<ObjectName>, update: bool) -> Result<Statement> {
         self.expect("HISTOGRAM")?;
         self.expect("ON")?;
-        self.list(Self::ident)?;
-        if update {
+        let columns = self.list(Self::ident)?;
+        let action = if !update {
+            HistogramAction::Drop
+        } else if self.eat_all(&["USING", "DATA"]) {
+            HistogramAction::Data(self.lossy_string()?)
+        } else {
+            let mut buckets = None;
             if self.eat("WITH") {
-                self.u64()?;
+                buckets = Some(self.u64()?);
                 self.expect("BUCKETS")?;
             }
-            if self.eat_any(&["MANUAL", "AUTO"]).is_some() {
+            let word = self.eat_any(&["MANUAL", "AUTO"]);
+            if word.is_some() {
                 self.expect("UPDATE")?;
             }
-            if self.eat_all(&["USING", "DATA"]) {
-                self.string()?;
+            HistogramAction::Build {
+                buckets,
+                auto_update: word == Some("AUTO"),
             }
-        }
-        Ok(Statement::Unsupported {
-            what: "ANALYZE TABLE ... HISTOGRAM",
-            text: self.source(start),
-        })
+        };
+        Ok(Statement::Histogram(Box::new(HistogramChange {
+            tables,
+            columns,
+            action,
+        })))
     }
 
     pub(super) fn flush(&mut self) -> Result<Statement> {

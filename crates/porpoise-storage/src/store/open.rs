@@ -69,6 +69,7 @@ impl Store {
             locks: LockTable::new(),
             epoch: ArcSwap::from_pointee(epoch),
             counters: recovered.counters,
+            changes: SpaceTable::new(),
             next_space: AtomicU32::new(recovered.next_space),
             group: GroupCommit::new(recovered.log, memtable, recovered.last_ts),
             tree: Mutex::new(Some(tree)),

@@ -14,6 +14,7 @@ use crate::disk::Disk;
 use crate::group_commit::{Durability, GroupCommit};
 use crate::locks::{HeldLocks, LockTable};
 use crate::log::Payload;
+use crate::memtable::Memtable;
 use crate::options::{Background, FlushPolicy};
 use crate::overlay::Overlay;
 use crate::payload::encode;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub locks: LockTable,
     pub epoch: ArcSwap<Epoch>,
     pub counters: SpaceTable<Counter>,
+    /// How many changes of rows checkpoints have written since the store was opened, by space.
+    pub changes: SpaceTable<AtomicU64>,
     pub next_space: AtomicU32,
     pub group: GroupCommit,
     /// Locked to write to the tree. `None` when the store was closed, or the tree couldn't
@@ -88,6 +91,15 @@ impl Shared {
     /// Up to where the tree has the log; a start reads from here.
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint_lsn.load(Ordering::Acquire))
+    }
+
+    /// Adds to the count of changes what a memtable has of them.
+    pub fn count_changes(&self, memtable: &Memtable) {
+        for (space, versions) in memtable.spaces.iter() {
+            let count = self.changes.get_or_insert_with(space, AtomicU64::default);
+            let changes = versions.changes.load(Ordering::Relaxed);
+            count.fetch_add(changes, Ordering::Relaxed);
+        }
     }
 
     /// Raises a space's counter to at least this value.

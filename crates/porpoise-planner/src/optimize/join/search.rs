@@ -14,6 +14,7 @@ use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
 use crate::json_text::Item;
+use crate::optimize::cost::{HASH_GET, HASH_PUT, OPEN, PASS};
 use crate::optimize::join::{Condition, Unit, take_apart};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::split::Split;
@@ -28,14 +29,6 @@ use crate::trace;
 const SEARCH_MAX: usize = 10;
 /// Beyond, so many units are tried as the first.
 const STARTS: usize = 5;
-/// Putting a row into a hash table, and looking one up.
-pub const HASH_PUT: f64 = 2.0;
-const HASH_GET: f64 = 1.5;
-/// Opening an operator again.
-const OPEN: f64 = 1.0;
-/// Passing a row on, and looking at it once more.
-const PASS: f64 = 0.2;
-
 /// How a unit is joined to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -58,19 +51,19 @@ impl Method {
     }
 }
 
-/// A unit of an order.
+/// A unit, joined to those before it.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
+pub struct OrderStep {
     pub number: usize,
     pub method: Method,
-    /// How many rows there are with this unit joined.
+    /// How many rows there are then.
     pub rows: f64,
 }
 
 /// Units joined one after the other.
 #[derive(Clone, Debug)]
 pub struct Order {
-    pub steps: Vec<Taken>,
+    pub steps: Vec<OrderStep>,
     pub rows: f64,
     /// Slots that the units fill.
     available: SlotSet,
@@ -576,7 +569,7 @@ impl<'a, 't> Search<'a, 't> {
         let unit = self.candidates[step.number].unit;
         let mut steps = Vec::with_capacity(order.steps.len() + 1);
         steps.extend_from_slice(&order.steps);
-        steps.push(Taken {
+        steps.push(OrderStep {
             number: step.number,
             method: step.method,
             rows: step.rows,
