@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Expressions: `expr` has the operators and their precedence, `primary` what they are applied to,
-//! `call`, `special_call` and `aggregate` the functions.
+//! `call`, `special_call` and `aggregate` the functions. Comments with optimizer hints are read by
+//! [`crate::hint`].
 //!
 //! Rules that hold everywhere here:
 //!

@@ -15,6 +15,8 @@
 //! 5. the join order is searched, with nested loops or hash joins ([`join`]);
 //! 6. grouping, windows, DISTINCT, ORDER BY and LIMIT are put on top, sorting only what isn't in
 //!    order yet ([`block`]); MIN and MAX of an indexed column read one row ([`min_max`]).
+//!
+//! What became of a query is told as text where somebody wants it ([`rewritten`]).
 
 mod access;
 mod block;
