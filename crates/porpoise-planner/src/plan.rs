@@ -590,6 +590,16 @@ pub enum Node {
         /// A guess of how many rows come out.
         rows_estimate: f64,
     },
+    /// Yields the rows in batches as large as `join_buffer_size`, each sorted by what an index is
+    /// looked up by next: look-ups that are near each other come one after the other.
+    Batch {
+        /// Yields the rows.
+        input: Box<Node>,
+        /// What is looked up.
+        keys: Vec<SortKey>,
+        /// The input's slots, whose rows a batch keeps.
+        slots: Vec<SlotId>,
+    },
     /// Groups by `keys`, fills `slot` with the keys and then the aggregates.
     Group(Box<Group>),
     /// Encodes expressions into `slot` (before a sort or a distinct that needs them computed).
@@ -1005,7 +1015,8 @@ pub fn slots_of(node: &Node) -> Vec<SlotId> {
         | Node::Distinct { input, .. }
         | Node::Limit { input, .. }
         | Node::Measured { input, .. }
-        | Node::Sort { input, .. } => slots_of(input),
+        | Node::Sort { input, .. }
+        | Node::Batch { input, .. } => slots_of(input),
         Node::Project { input, slot, .. } => {
             let mut slots = slots_of(input);
             slots.push(*slot);

@@ -157,7 +157,7 @@ switches! {
     mrr = 6 flag("mrr", true);
     mrr_cost_based = 7 flag("mrr_cost_based", true);
     block_nested_loop = 8 flag("block_nested_loop", true);
-    batched_key_access = 9 fixed("batched_key_access", false);
+    batched_key_access = 9 flag("batched_key_access", false);
     materialization = 10 flag("materialization", true);
     semijoin = 11 flag("semijoin", true);
     loosescan = 12 flag("loosescan", true);

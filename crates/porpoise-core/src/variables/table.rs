@@ -464,7 +464,9 @@ pub static VARIABLES: &[Variable] = &[
     applied("interactive_timeout", int(1, YEAR_S), "28800", |s, v| {
         s.interactive_timeout_s = unsigned(v)
     }),
-    row("join_buffer_size", Both, int(128, U64), "262144", Inert),
+    applied("join_buffer_size", int(128, U64), "262144", |s, v| {
+        s.join_buffer_size = unsigned(v)
+    }),
     row("keep_files_on_create", Both, Bool, "0", Inert),
     row("key_buffer_size", Global, int(0, U64), "8388608", Inert),
     row("large_page_size", Global, int(0, 65_535), "0", ReadOnly),

@@ -58,7 +58,7 @@ use project::Project;
 use recursive::{Recursive, Working};
 use scan::ScanOperator;
 use set_operation::SetOperation;
-use sort::Sort;
+use sort::{Extent, Sort};
 use top_sort::TopSort;
 use virtual_table::Virtual;
 
@@ -146,7 +146,10 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             limit: None,
             distinct,
             slots,
-        } => Box::new(Sort::new(input, keys, *distinct, slots)),
+        } => Box::new(Sort::new(input, keys, *distinct, slots, Extent::All)),
+        Node::Batch { input, keys, slots } => {
+            Box::new(Sort::new(input, keys, false, slots, Extent::Batches))
+        }
         Node::Sort {
             input,
             keys,

@@ -1,4 +1,4 @@
-//! ORDER BY.
+//! ORDER BY, and batches of rows that are put in order.
 
 use porpoise_core::error::Result;
 use porpoise_core::memory::{Arena, Charge, Place};
@@ -14,7 +14,7 @@ use porpoise_types::key::encode_text_prefix;
 use super::{BoxedOperator, Operator, build, sort_key_of};
 use crate::Exec;
 use crate::eval::Evaluate;
-use crate::row_buffer::RowBuffer;
+use crate::row_buffer::{RowBuffer, saved_len};
 
 /// A row to be sorted.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ struct Sortable {
     is_whole: bool,
 }
 
-/// Sorts all rows.
+/// Sorts all rows, or batches of them.
 ///
 /// ```text
 /// 1. rows come in: each is kept, and the first eight bytes of its key are taken
@@ -41,6 +41,9 @@ pub(super) struct Sort<'p> {
     keys: &'p [SortKey],
     distinct: bool,
     slots: &'p [SlotId],
+    extent: Extent,
+    /// The input has no more rows.
+    is_read: bool,
     rows: RowBuffer,
     key_bytes: Arena,
     /// Where each row's key lies, and how long it is, if it was made.
@@ -50,18 +53,29 @@ pub(super) struct Sort<'p> {
     at: usize,
 }
 
+/// How much is sorted at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    All,
+    /// As many rows as fit into `join_buffer_size`.
+    Batches,
+}
+
 impl<'p> Sort<'p> {
     pub(super) fn new(
         input: &'p Node,
         keys: &'p [SortKey],
         distinct: bool,
         slots: &'p [SlotId],
+        extent: Extent,
     ) -> Sort<'p> {
         Sort {
             input: build(input),
             keys,
             distinct,
             slots,
+            extent,
+            is_read: false,
             rows: RowBuffer::default(),
             key_bytes: Arena::default(),
             keys_at: Vec::new(),
@@ -163,18 +177,31 @@ impl Sort<'_> {
     }
 }
 
-impl Operator for Sort<'_> {
-    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+impl Sort<'_> {
+    /// Reads the next rows, and puts them in order.
+    fn fill(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        let most_bytes = match self.extent {
+            Extent::All => usize::MAX,
+            Extent::Batches => exec.session.join_buffer_size as usize,
+        };
         self.rows.clear();
         self.key_bytes.clear();
         self.keys_at = Vec::new();
         self.order = Vec::new();
         self.charge.clear();
         self.at = 0;
-        self.input.open(exec)?;
+        let mut bytes = 0;
         let is_of_columns = self.is_of_columns();
         let mut key = KeyBuf::new();
-        while self.input.next(exec)? {
+        while bytes < most_bytes {
+            if !self.input.next(exec)? {
+                self.is_read = true;
+                break;
+            }
+            bytes += match self.extent {
+                Extent::All => 0,
+                Extent::Batches => saved_len(&exec.frame, self.slots),
+            };
             let row = u32::try_from(self.rows.len())
                 .map_err(|_| crate::Error::engine_error("a sort of too many rows"))?;
             let is_all = if is_of_columns {
@@ -202,18 +229,31 @@ impl Operator for Sort<'_> {
         })?;
         self.settle_ties(exec)
     }
+}
+
+impl Operator for Sort<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.is_read = false;
+        self.input.open(exec)?;
+        self.fill(exec)
+    }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        while let Some(&row) = self.order.get(self.at) {
-            exec.check_interrupt()?;
-            self.at += 1;
-            if self.distinct && self.is_repeated(self.at - 1) {
-                continue;
+        loop {
+            while let Some(&row) = self.order.get(self.at) {
+                exec.check_interrupt()?;
+                self.at += 1;
+                if self.distinct && self.is_repeated(self.at - 1) {
+                    continue;
+                }
+                self.rows
+                    .restore(row.row as usize, &mut exec.frame, self.slots);
+                return Ok(true);
             }
-            self.rows
-                .restore(row.row as usize, &mut exec.frame, self.slots);
-            return Ok(true);
+            if self.is_read {
+                return Ok(false);
+            }
+            self.fill(exec)?;
         }
-        Ok(false)
     }
 }

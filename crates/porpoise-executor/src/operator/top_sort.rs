@@ -10,7 +10,7 @@ use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
 
-use super::sort::Sort;
+use super::sort::{Extent, Sort};
 use super::{BoxedOperator, Operator, build, count_of, sort_key_of};
 use crate::{Exec, row_buffer};
 
@@ -97,7 +97,7 @@ impl Operator for TopSort<'_> {
         let most = usize::try_from(count_of(exec, self.limit)?).unwrap_or(usize::MAX);
         self.most = most;
         if most > HEAP_MAX {
-            let whole = Sort::new(self.node, self.keys, false, self.slots);
+            let whole = Sort::new(self.node, self.keys, false, self.slots, Extent::All);
             return self.whole.insert(whole).open(exec);
         }
         self.whole = None;

@@ -342,12 +342,7 @@ impl Hints {
         indexes: &[ast::Ident],
     ) {
         /// What never happens, so that asking for it has no effect.
-        const NEVER: &[HintKind] = &[
-            HintKind::BatchedKeyAccess,
-            HintKind::IndexMerge,
-            HintKind::MultiRangeRead,
-            HintKind::SkipScan,
-        ];
+        const NEVER: &[HintKind] = &[HintKind::MultiRangeRead];
         if hint.is_on && NEVER.contains(&hint.kind) {
             let text = self.text(hint, at);
             self.warn(Error::hint_has_no_effect(text));

@@ -16,7 +16,7 @@ use porpoise_expr::Expr;
 use porpoise_sql::ast;
 
 use super::cost::cost_of;
-use super::traditional::{Row, Traditional, merge_text};
+use super::traditional::{Row, Traditional, is_batched, merge_text};
 use crate::json_text::{Item, Members};
 use crate::optimize;
 use crate::plan::{Access, JoinKind, Node, Plan, PlanKind, Scan, SetOperator, Subplan};
@@ -320,6 +320,9 @@ impl Document<'_> {
                 let before = list.last().and_then(name_of);
                 self.tables(right, id, list);
                 if let Some(table) = list.get_mut(at) {
+                    if is_batched(left) {
+                        table.push(("using_join_buffer", text("Batched Key Access")));
+                    }
                     match (kind, before) {
                         (JoinKind::Semi, Some(name)) => {
                             table.push(("first_match", Item::Text(name)));

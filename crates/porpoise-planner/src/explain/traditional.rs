@@ -262,6 +262,10 @@ impl<'p> Traditional<'p> {
                         JoinKind::Anti => row.extra.push("Not exists".to_string()),
                         JoinKind::Inner | JoinKind::Left => {}
                     }
+                    if is_batched(left) {
+                        let text = "Using join buffer (Batched Key Access)";
+                        row.extra.push(text.to_string());
+                    }
                 }
             }
             Node::Filter { input, .. } => {
@@ -541,6 +545,15 @@ fn last_table(node: &Node, names: &Names<'_>) -> String {
             .children()
             .last()
             .map_or(String::new(), |child| last_table(child, names)),
+    }
+}
+
+/// Whether a join's left rows come in batches.
+pub(super) fn is_batched(left: &Node) -> bool {
+    match left {
+        Node::Batch { .. } => true,
+        Node::Measured { input, .. } => is_batched(input),
+        _ => false,
     }
 }
 

@@ -8,6 +8,7 @@ use porpoise_expr::aggregate::SortKey;
 
 use super::cost::{cost_of, scan_cost};
 use super::names::Names;
+use super::traditional::is_batched;
 use crate::optimize;
 use crate::plan::{
     Access, Group, JoinKind, KeyOperation, KeyRange, Measure, Node, Plan, PlanKind, Scan,
@@ -289,12 +290,16 @@ impl Tree<'_> {
             } => {
                 let depth = self.filter(condition, node, depth);
                 let kind = match kind {
-                    JoinKind::Inner => "Nested loop inner join",
-                    JoinKind::Left => "Nested loop left join",
-                    JoinKind::Semi => "Nested loop semijoin",
-                    JoinKind::Anti => "Nested loop antijoin",
+                    JoinKind::Inner => "inner join",
+                    JoinKind::Left => "left join",
+                    JoinKind::Semi => "semijoin",
+                    JoinKind::Anti => "antijoin",
                 };
-                self.line(depth, kind, Some(node));
+                let kind = match is_batched(left) {
+                    true => format!("Batched key access {kind}"),
+                    false => format!("Nested loop {kind}"),
+                };
+                self.line(depth, &kind, Some(node));
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }
@@ -317,6 +322,12 @@ impl Tree<'_> {
                 ..
             } => {
                 let text = self.sort(keys, limit.as_deref(), *distinct);
+                self.line(depth, &text, Some(node));
+                self.node(input, depth + 1);
+            }
+            Node::Batch { input, keys, .. } => {
+                let keys: Vec<String> = keys.iter().map(|k| self.names.text(&k.expr)).collect();
+                let text = format!("Batch input rows, each batch sorted by {}", keys.join(", "));
                 self.line(depth, &text, Some(node));
                 self.node(input, depth + 1);
             }

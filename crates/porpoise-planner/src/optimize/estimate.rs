@@ -17,6 +17,7 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::Virtual { .. } | Node::Working { .. } => 100.0,
         Node::Derived { input, .. }
         | Node::Project { input, .. }
+        | Node::Batch { input, .. }
         | Node::Measured { input, .. }
         | Node::Sort {
             input,

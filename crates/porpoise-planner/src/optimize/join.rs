@@ -17,8 +17,10 @@ mod search;
 use std::sync::Arc;
 
 use porpoise_core::error::Result;
+use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::typing::compare::key_pair;
 use porpoise_expr::{Comparison, Expr, ExprKind};
+use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
 use crate::bind::hints::Others;
@@ -27,7 +29,7 @@ use crate::optimize::join::search::{Method, Order};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::{self, Joined, access, expr_slots, filtered, is_false, outer, rows_of};
 use crate::plan::slots_of;
-use crate::plan::{JoinKind, Node};
+use crate::plan::{Access, JoinKind, Node, RowLock};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
@@ -458,6 +460,11 @@ fn build(
                         build_tree(binder, unit.tree, exprs(here), &before, &wanted)?.0
                     }
                 };
+                let is_free = !in_order && wanted.rows.is_none();
+                let left = match is_free && may_batch(binder, unit) {
+                    true => batched(left, &right, &available, binder),
+                    false => left,
+                };
                 Node::NestedLoop {
                     left: Box::new(left),
                     right: Box::new(right),
@@ -574,6 +581,51 @@ fn build_tree(
             let joined = plan(binder, tree, conditions, before, wanted)?;
             Ok((joined.node, joined.in_order))
         }
+    }
+}
+
+/// Whether hints and `optimizer_switch` let a unit be looked up for batches of rows.
+fn may_batch(binder: &Binder<'_>, unit: &Unit<'_>) -> bool {
+    let JoinTree::Leaf(source) = unit.tree else {
+        return false;
+    };
+    let switches = binder.switches();
+    let is_on = switches.batched_key_access() && switches.mrr();
+    source.lock == RowLock::None && source.hints.is_on(HintKind::BatchedKeyAccess, None, is_on)
+}
+
+/// The rows of `left` in batches, each in the order in which the right side looks them up in an
+/// index. All rows in their own order, if it doesn't.
+fn batched(left: Node, right: &Node, available: &SlotSet, binder: &Binder<'_>) -> Node {
+    let Node::Scan(scan) = right else {
+        return left;
+    };
+    let values: Vec<&Expr> = match &scan.access {
+        Access::Point { key, .. } => key.iter().collect(),
+        Access::Index { ranges, .. } => match &ranges[..] {
+            [range] => range.equal.iter().map(|part| &part.value).collect(),
+            _ => Vec::new(),
+        },
+        Access::Full | Access::Merge { .. } | Access::Skip(_) => Vec::new(),
+    };
+    let of_left = |value: &&&Expr| expr_slots(binder, value).intersects(available);
+    let key = |value: &Expr| SortKey {
+        expr: value.clone(),
+        descending: false,
+    };
+    let keys: Vec<SortKey> = values
+        .iter()
+        .filter(of_left)
+        .map(|value| key(value))
+        .collect();
+    if keys.is_empty() {
+        return left;
+    }
+    let slots = slots_of(&left);
+    Node::Batch {
+        input: Box::new(left),
+        keys,
+        slots,
     }
 }
 

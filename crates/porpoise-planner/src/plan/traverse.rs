@@ -19,6 +19,7 @@ impl Node {
             | Node::Filter { input, .. }
             | Node::Project { input, .. }
             | Node::Sort { input, .. }
+            | Node::Batch { input, .. }
             | Node::Distinct { input, .. }
             | Node::Limit { input, .. }
             | Node::Measured { input, .. } => vec![input],
@@ -46,6 +47,7 @@ impl Node {
             | Node::Filter { input, .. }
             | Node::Project { input, .. }
             | Node::Sort { input, .. }
+            | Node::Batch { input, .. }
             | Node::Distinct { input, .. }
             | Node::Limit { input, .. }
             | Node::Measured { input, .. } => vec![input],
@@ -94,7 +96,9 @@ impl Node {
                         .flat_map(|aggregate| &aggregate.arguments),
                 )
                 .collect(),
-            Node::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
+            Node::Sort { keys, .. } | Node::Batch { keys, .. } => {
+                keys.iter().map(|key| &key.expr).collect()
+            }
             Node::Distinct { keys, .. } => keys.iter().collect(),
             Node::Limit { offset, count, .. } => {
                 offset.iter().chain(count).map(|expr| &**expr).collect()
