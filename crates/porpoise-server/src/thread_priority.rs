@@ -40,6 +40,11 @@ const WEIGHT_STEP: f64 = 0.8;
 /// So many threads for each core compute as nice ones; more run when a core is idle.
 const NICE_A_CORE: usize = 2;
 
+/// The slice of a thread that runs a loop, or waits for a lock. The system lets a thread that wakes
+/// go before those with longer slices (Linux from 6.12 on, for which it takes no privilege), where
+/// it would otherwise wait for the end of another program's. Of its share of a core it gets no more.
+const PROMPT_SLICE: Duration = Duration::from_micros(100);
+
 /// How low a thread's priority is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
@@ -79,10 +84,13 @@ struct Apart {
 }
 
 impl ThreadPriority {
+    /// Of this thread, which is to be prompt from here on.
     pub fn of_this_thread() -> ThreadPriority {
         let id = system::this_thread();
+        let base = system::niceness(id);
+        system::set_ordinary(id, base, PROMPT_SLICE);
         ThreadPriority {
-            base: system::niceness(id),
+            base,
             id,
             state: Mutex::default(),
         }
@@ -122,11 +130,9 @@ impl ThreadPriority {
 
     fn set(&self, level: Level) -> bool {
         match level {
-            Level::Ordinary => {
-                system::set_idle_class(self.id, false) && system::set_niceness(self.id, self.base)
-            }
-            Level::Nicer(steps) => system::set_niceness(self.id, self.base + steps),
-            Level::Idle => system::set_idle_class(self.id, true),
+            Level::Ordinary => system::set_ordinary(self.id, self.base, PROMPT_SLICE),
+            Level::Nicer(steps) => system::set_ordinary(self.id, self.base + steps, Duration::ZERO),
+            Level::Idle => system::set_idle_class(self.id),
         }
     }
 
@@ -191,7 +197,7 @@ pub(crate) fn thread_cpu_time() -> Duration {
 mod system {
     use std::time::Duration;
 
-    use rustix::process::{Pid, getpriority_process, setpriority_process};
+    use rustix::process::{Pid, getpriority_process};
 
     pub type ThreadId = Pid;
 
@@ -203,22 +209,33 @@ mod system {
         getpriority_process(Some(id)).unwrap_or(0)
     }
 
-    pub fn set_niceness(id: ThreadId, niceness: i32) -> bool {
-        setpriority_process(Some(id), niceness).is_ok()
+    /// Puts a thread into the ordinary class, with this niceness and this slice; zero is the
+    /// system's own.
+    pub fn set_ordinary(id: ThreadId, niceness: i32, slice: Duration) -> bool {
+        set_attributes(id, libc::SCHED_OTHER, niceness, slice)
     }
 
-    /// Puts it into the class of threads that run when a core has nothing else to do, or into the
-    /// ordinary one.
-    pub fn set_idle_class(id: ThreadId, is_idle: bool) -> bool {
-        let class = if is_idle {
-            libc::SCHED_IDLE
-        } else {
-            libc::SCHED_OTHER
+    /// Puts it into the class of threads that run when a core has nothing else to do.
+    pub fn set_idle_class(id: ThreadId) -> bool {
+        set_attributes(id, libc::SCHED_IDLE, 0, Duration::ZERO)
+    }
+
+    fn set_attributes(id: ThreadId, class: i32, niceness: i32, slice: Duration) -> bool {
+        let attributes = libc::sched_attr {
+            size: size_of::<libc::sched_attr>() as u32,
+            sched_policy: class as u32,
+            sched_flags: 0,
+            sched_nice: niceness,
+            sched_priority: 0,
+            sched_runtime: slice.as_nanos() as u64,
+            sched_deadline: 0,
+            sched_period: 0,
         };
-        let parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: the parameters are read during the call alone. The thread is this one's own
-        // process', and lives; a priority touches no memory of it in any case.
-        unsafe { libc::sched_setscheduler(id.as_raw_nonzero().get(), class, &parameters) == 0 }
+        let id = id.as_raw_nonzero().get();
+        // SAFETY: the attributes are read during the call alone, and are as large as they say. The
+        // thread is this one's own process', and lives; a priority touches no memory of it in any
+        // case.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, id, &raw const attributes, 0) == 0 }
     }
 
     /// How long a thread has run. Its clock's number is made of the thread's as
@@ -261,11 +278,11 @@ mod system {
         0
     }
 
-    pub fn set_niceness(_: ThreadId, _: i32) -> bool {
+    pub fn set_ordinary(_: ThreadId, _: i32, _: Duration) -> bool {
         false
     }
 
-    pub fn set_idle_class(_: ThreadId, _: bool) -> bool {
+    pub fn set_idle_class(_: ThreadId) -> bool {
         false
     }
 

@@ -61,7 +61,7 @@ use connections::{ConnectionTable, SlotState};
 pub(crate) use inbox::{WorkerInbox, WorkerMessage};
 use rings::PolledRings;
 use socket_spin::SocketSpin;
-use wait::{CommitSync, Found};
+use wait::{CommitSync, CoreYield, Found};
 
 const WAKE: Token = Token(usize::MAX);
 /// Listeners' tokens lie below [`WAKE`], connections' from 0 up.
@@ -268,6 +268,7 @@ pub(crate) struct EventLoop {
     rings: PolledRings,
     socket_spin: SocketSpin,
     commit_sync: CommitSync,
+    core_yield: CoreYield,
     /// The server stops: when statements are interrupted.
     stopping: Option<Instant>,
     /// No connection was served in this turn yet.
@@ -314,6 +315,7 @@ impl EventLoop {
             rings: PolledRings::default(),
             socket_spin: SocketSpin::default(),
             commit_sync: CommitSync::default(),
+            core_yield: CoreYield::default(),
             stopping: None,
             is_first: true,
             now: Instant::now(),

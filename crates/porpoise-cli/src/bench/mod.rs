@@ -2,8 +2,8 @@
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
-//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`], [`fairness`] and [`queries`] are
-//! experiments of their own.
+//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`transfers`] and
+//! [`queries`] are experiments of their own.
 
 mod ceiling;
 mod connect;
@@ -12,6 +12,7 @@ mod locks;
 mod peer;
 mod queries;
 mod serving;
+mod transfers;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -95,6 +96,8 @@ enum Experiment {
     Joins(queries::QueriesOptions),
     /// Measure what clients that ask for little get beside statements that compute for long
     Fairness(fairness::FairnessOptions),
+    /// Measure clients that move money between a few rows, on a machine that may be busy
+    Transfers(transfers::TransfersOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -108,6 +111,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Ssb(options)) => queries::measure_ssb(options),
         Some(Experiment::Joins(options)) => queries::measure_joins(options),
         Some(Experiment::Fairness(options)) => fairness::measure(options),
+        Some(Experiment::Transfers(options)) => transfers::measure(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,
