@@ -16,12 +16,17 @@
 //! an ordinary one at once, while others keep it to the end of their time slice, several ms. In
 //! that time a loop would wait, and with many such threads it would always find one on its core.
 //!
+//! Of very many only a few compute at once ([`crate::compute_turns`]). A thread whose statement is
+//! to end, because of KILL or as its time is up, gets its priority back.
+//!
 //! A process that isn't privileged can lower a thread's priority and not raise it again. There the
 //! thread ends with its statement.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use porpoise_storage::Interrupt;
 
 /// A thread that has run for so long since it lost its loop computes.
 const COMPUTES_MIN: Duration = Duration::from_millis(1);
@@ -73,6 +78,10 @@ struct State {
 
 /// A thread that has no loop.
 struct Apart {
+    /// Its statement's, once it has logged in.
+    interrupt: Option<Arc<Interrupt>>,
+    /// The number of the last turn in which it computed.
+    last_turn: u64,
     next_check: Instant,
     interval: Duration,
     /// How long it had run when it lost its loop.
@@ -81,6 +90,16 @@ struct Apart {
     has_computed: bool,
     /// It has computed, and was on a core, or waited for one, at the last check.
     is_computing: bool,
+}
+
+impl Apart {
+    fn is_ending(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(|one| one.is_set())
+    }
+
+    fn is_paused(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(|one| one.is_paused())
+    }
 }
 
 impl ThreadPriority {
@@ -101,9 +120,12 @@ impl ThreadPriority {
         system::cpu_time(self.id)
     }
 
-    /// Its statement runs apart from here on; `is_computing`: it was seen to.
-    pub fn begin_apart(&self, is_computing: bool) {
+    /// Its statement, of the session with this interrupt, runs apart from here on; `is_computing`: it
+    /// was seen to.
+    pub fn begin_apart(&self, interrupt: Option<Arc<Interrupt>>, is_computing: bool) {
         self.state.lock().apart = Some(Apart {
+            interrupt,
+            last_turn: 0,
             next_check: Instant::now() + FIRST_INTERVAL,
             interval: FIRST_INTERVAL,
             cpu_time_before: self.cpu_time().unwrap_or_default(),
@@ -121,11 +143,17 @@ impl ThreadPriority {
     /// Its statement is done: it gets its priority back. False if it can't.
     pub fn end_apart(&self) -> bool {
         let mut state = self.state.lock();
-        state.apart = None;
+        if let Some(Some(interrupt)) = state.apart.take().map(|apart| apart.interrupt) {
+            interrupt.resume();
+        }
+        self.raise(&mut state);
+        state.level == Level::Ordinary
+    }
+
+    fn raise(&self, state: &mut State) {
         if state.level != Level::Ordinary && self.set(Level::Ordinary) {
             state.level = Level::Ordinary;
         }
-        state.level == Level::Ordinary
     }
 
     fn set(&self, level: Level) -> bool {
@@ -142,7 +170,12 @@ impl ThreadPriority {
         let Some(apart) = &mut state.apart else {
             return false;
         };
-        if now >= apart.next_check {
+        if apart.is_ending() {
+            // It frees what it has, and others may wait for that.
+            self.raise(&mut state);
+            return false;
+        }
+        if now >= apart.next_check && !apart.is_paused() {
             apart.interval = (apart.interval * 2).min(CHECK_INTERVAL_MAX);
             apart.next_check = now + apart.interval;
             let cpu_time = self.cpu_time().unwrap_or_default();
@@ -151,6 +184,44 @@ impl ThreadPriority {
             apart.is_computing = apart.has_computed && system::is_runnable(self.id);
         }
         apart.is_computing
+    }
+
+    // ── Turns ────────────────────────────────────────────────────────────────────────────────
+
+    /// Whether its statement is to pause, or pauses.
+    pub fn is_paused(&self) -> bool {
+        self.state
+            .lock()
+            .apart
+            .as_ref()
+            .is_some_and(Apart::is_paused)
+    }
+
+    /// The number of the last turn in which it computed; 0 if there was none.
+    pub fn last_turn(&self) -> u64 {
+        let state = self.state.lock();
+        state.apart.as_ref().map_or(0, |apart| apart.last_turn)
+    }
+
+    /// Its statement has computed in this turn.
+    pub fn record_turn(&self, number: u64) {
+        if let Some(apart) = &mut self.state.lock().apart {
+            apart.last_turn = number;
+        }
+    }
+
+    /// Has its statement pause, or go on.
+    pub fn set_paused(&self, is_paused: bool) {
+        let state = self.state.lock();
+        let interrupt = state
+            .apart
+            .as_ref()
+            .and_then(|apart| apart.interrupt.as_ref());
+        match interrupt {
+            Some(interrupt) if is_paused => interrupt.pause(),
+            Some(interrupt) => interrupt.resume(),
+            None => {}
+        }
     }
 
     /// Lowers it to this level, if it isn't lower, and still computes.
@@ -163,15 +234,19 @@ impl ThreadPriority {
     }
 }
 
-/// Weighs the threads that have no loop. Tells how many of them compute.
-pub(crate) fn weigh(apart: &[&ThreadPriority], cores: usize, now: Instant) -> usize {
+/// Weighs the threads that have no loop. Tells which of them compute.
+pub(crate) fn weigh<'t>(
+    apart: &[&'t ThreadPriority],
+    cores: usize,
+    now: Instant,
+) -> Vec<&'t ThreadPriority> {
     let mut computing = apart.to_vec();
     computing.retain(|priority| priority.computes(now));
     if !computing.is_empty() {
         let level = level(computing.len(), cores);
         computing.iter().for_each(|priority| priority.lower(level));
     }
-    computing.len()
+    computing
 }
 
 /// How low the priority of each of so many threads is to be.
@@ -330,7 +405,7 @@ mod tests {
             let stop = stop.clone();
             let thread = std::thread::spawn(move || {
                 let priority = Arc::new(ThreadPriority::of_this_thread());
-                priority.begin_apart(false);
+                priority.begin_apart(None, false);
                 tell.send(priority).unwrap();
                 while computes && !stop.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
@@ -346,7 +421,7 @@ mod tests {
             std::thread::yield_now();
         }
         let later = Instant::now() + CHECK_INTERVAL_MAX;
-        assert_eq!(weigh(&[&computing, &waiting], 2, later), 1);
+        assert_eq!(weigh(&[&computing, &waiting], 2, later).len(), 1);
         assert!(computing.is_computing() && !waiting.is_computing());
         assert_eq!(waiting.state.lock().level, Level::Ordinary);
         assert_eq!(computing.state.lock().level, level(1, 2));
