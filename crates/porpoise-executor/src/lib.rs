@@ -47,7 +47,6 @@ use hashbrown::HashMap;
 use porpoise_catalog::Catalog;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
-use porpoise_expr::value_list::ValueList;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_mdl::{self as mdl, named_locks};
 use porpoise_planner::foreign_keys::ForeignKeyGraph;
@@ -63,6 +62,7 @@ use crate::eval::Evaluate;
 use operator::HashTable;
 use row_buffer::RowBuffer;
 use subquery::SubqueryState;
+use value_list::ListUse;
 
 /// The state of one execution of one statement.
 pub struct Exec<'a> {
@@ -94,8 +94,8 @@ pub struct Exec<'a> {
     materialized: HashMap<usize, Arc<RowBuffer>>,
     /// Hash tables that are made once, each with its `Node::HashJoin::kept`.
     hash_tables: Vec<(usize, Arc<HashTable>)>,
-    /// Long IN lists that were looked at, by where in the plan they lie; `None`: not constant.
-    value_lists: Vec<(usize, Option<Arc<ValueList>>)>,
+    /// IN lists that were looked at, by where in the plan they lie.
+    value_lists: Vec<(usize, ListUse)>,
     /// Constants that were computed, by where in the plan they lie.
     constants: Vec<(usize, Value)>,
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.

@@ -9,27 +9,51 @@ use porpoise_expr::{Domain, Expr};
 use crate::Exec;
 use crate::eval::Evaluate;
 
+/// Lists as long as this are sorted if they are asked for often.
+const ASKED_OFTEN_MIN: usize = 4;
+const OFTEN: u32 = 16;
+
+/// What is known of a list.
+pub(crate) enum ListUse {
+    /// It was gone through so many times.
+    GoneThrough(u32),
+    /// Sorted; `None`: its items are not constant.
+    Known(Option<Arc<ValueList>>),
+}
+
 impl Exec<'_> {
-    /// The list of an IN, sorted when it is first asked for. `None` if it is short, or its items
+    /// The list of an IN, sorted when it is first asked for, a short one when it was asked for
+    /// often. `None` if it isn't, or its items
     /// are not constant.
     pub(crate) fn value_list(
         &mut self,
         list: &[Expr],
         domains: &[Domain],
     ) -> Result<Option<Arc<ValueList>>> {
-        if list.len() < SORTED_MIN {
+        if list.len() < ASKED_OFTEN_MIN {
             return Ok(None);
         }
         // Expressions of a plan stay where they are as long as it runs.
         let number = list.as_ptr() as usize;
-        if let Some((_, known)) = self.value_lists.iter().find(|(of, _)| *of == number) {
-            return Ok(known.clone());
+        let lists = &mut self.value_lists;
+        let at = lists.iter().position(|(of, _)| *of == number);
+        let at = at.unwrap_or_else(|| {
+            lists.push((number, ListUse::GoneThrough(0)));
+            lists.len() - 1
+        });
+        match &mut lists[at].1 {
+            ListUse::Known(known) => return Ok(known.clone()),
+            ListUse::GoneThrough(times) if list.len() < SORTED_MIN && *times < OFTEN => {
+                *times += 1;
+                return Ok(None);
+            }
+            ListUse::GoneThrough(_) => {}
         }
         let sorted = match list.iter().all(Expr::is_constant) {
             true => Some(Arc::new(self.sorted_list(list, domains)?)),
             false => None,
         };
-        self.value_lists.push((number, sorted.clone()));
+        self.value_lists[at].1 = ListUse::Known(sorted.clone());
         Ok(sorted)
     }
 

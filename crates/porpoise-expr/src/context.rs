@@ -61,19 +61,29 @@ pub trait EvalContext {
         self.vars().conversion(self.started_us())
     }
 
-    /// Ends a statement that was killed, or whose time is up. Called once a row, and by every loop
-    /// whose count nothing bounds.
+    /// Ends a statement that was killed, or whose time is up, and has one pause that computes by
+    /// turns with others. Called once a row, and by every loop whose count nothing bounds.
     ///
     /// # Errors
     /// 1317.
     #[inline]
     fn check_interrupt(&self) -> Result<()> {
         let vars = self.vars();
-        if vars.interrupt.is_set() {
-            Err(Error::query_interrupted())
+        if vars.interrupt.is_signalled() {
+            heed(vars)
         } else {
             Ok(())
         }
+    }
+}
+
+/// Pauses while the statement is to, and tells whether it is to end.
+#[cold]
+fn heed(vars: &SessionVars) -> Result<()> {
+    vars.interrupt.wait_while_paused();
+    match vars.interrupt.is_set() {
+        true => Err(Error::query_interrupted()),
+        false => Ok(()),
     }
 }
 

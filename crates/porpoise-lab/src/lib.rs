@@ -14,7 +14,8 @@
 //! Some experiments are their own: [`locks`], reader-writer locks against each other, without any
 //! server; and [`connect`], clients that come and go, over every way in. [`ceiling`] sets a server
 //! that does nothing ([`replay`]) beside the real ones. [`fairness`] has clients ask for little
-//! beside statements that compute for long. [`queries`] has suites of analytical queries, which are
+//! beside statements that compute for long, [`transfers`] has them change a few rows on a machine
+//! that is busy. [`queries`] has suites of analytical queries, which are
 //! run one at a time and whose answers are compared: TPC-H, the Star Schema Benchmark, and joins of a
 //! database of films. [`costs`] measures what the optimizer's constants stand for. [`Peer`] is a MariaDB to measure beside.
 //!
@@ -48,6 +49,7 @@ pub mod replay;
 mod report;
 mod sysbench;
 mod table;
+pub mod transfers;
 mod workload;
 
 pub use bench::{BenchPlan, Target};

@@ -380,7 +380,8 @@ impl Client {
     }
 }
 
-fn is_conflict(error: &Error) -> bool {
+/// A transaction may end with this error, and is to be begun again.
+pub(crate) fn is_conflict(error: &Error) -> bool {
     error
         .number()
         .is_some_and(|number| CONFLICTS.contains(&number))

@@ -34,6 +34,7 @@ mod auth_cache;
 mod auth_exchange;
 mod client_session;
 mod column_definition;
+mod compute_turns;
 mod connection;
 mod connection_slots;
 mod cursor;

@@ -20,7 +20,8 @@
 //! A thread without a loop is *apart*. The next statement of its connection begins apart at once,
 //! as it will likely take long, too ([`ThreadPool::serve_apart`]). There are at most as many threads
 //! apart as there are connections, each in the middle of a statement. Those that compute yield to
-//! the threads with loops ([`crate::thread_priority`]).
+//! the threads with loops ([`crate::thread_priority`]), and only a few at once compute
+//! ([`crate::compute_turns`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use mio::Token;
 use parking_lot::{Condvar, Mutex};
+use porpoise_storage::Interrupt;
 
 use crate::connection::Connection;
 use crate::io_buffers::IoBuffers;
@@ -152,7 +154,9 @@ impl ThreadPool {
                     RUNNING.set(None);
                 }
                 Work::Turn(token, connection) => {
-                    self.set_apart(&thread, false);
+                    let control = connection.control();
+                    let interrupt = control.map(|control| control.interrupt.clone());
+                    self.set_apart(&thread, interrupt, false);
                     worker::serve_apart(token, connection, &mut buffers);
                 }
             }
@@ -184,8 +188,13 @@ impl ThreadPool {
     // ── Threads without a loop ───────────────────────────────────────────────────────────────
 
     /// The thread is in the middle of a statement, and has no loop any more.
-    pub fn set_apart(&self, thread: &Arc<PoolThread>, is_computing: bool) {
-        thread.priority.begin_apart(is_computing);
+    pub fn set_apart(
+        &self,
+        thread: &Arc<PoolThread>,
+        interrupt: Option<Arc<Interrupt>>,
+        is_computing: bool,
+    ) {
+        thread.priority.begin_apart(interrupt, is_computing);
         self.state.lock().apart.push(thread.clone());
     }
 

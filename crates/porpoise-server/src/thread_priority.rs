@@ -16,12 +16,17 @@
 //! an ordinary one at once, while others keep it to the end of their time slice, several ms. In
 //! that time a loop would wait, and with many such threads it would always find one on its core.
 //!
+//! Of very many only a few compute at once ([`crate::compute_turns`]). A thread whose statement is
+//! to end, because of KILL or as its time is up, gets its priority back.
+//!
 //! A process that isn't privileged can lower a thread's priority and not raise it again. There the
 //! thread ends with its statement.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use porpoise_storage::Interrupt;
 
 /// A thread that has run for so long since it lost its loop computes.
 const COMPUTES_MIN: Duration = Duration::from_millis(1);
@@ -39,6 +44,11 @@ const WEIGHT_STEP: f64 = 0.8;
 
 /// So many threads for each core compute as nice ones; more run when a core is idle.
 const NICE_A_CORE: usize = 2;
+
+/// The slice of a thread that runs a loop, or waits for a lock. The system lets a thread that wakes
+/// go before those with longer slices (Linux from 6.12 on, for which it takes no privilege), where
+/// it would otherwise wait for the end of another program's. Of its share of a core it gets no more.
+const PROMPT_SLICE: Duration = Duration::from_micros(100);
 
 /// How low a thread's priority is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +78,10 @@ struct State {
 
 /// A thread that has no loop.
 struct Apart {
+    /// Its statement's, once it has logged in.
+    interrupt: Option<Arc<Interrupt>>,
+    /// The number of the last turn in which it computed.
+    last_turn: u64,
     next_check: Instant,
     interval: Duration,
     /// How long it had run when it lost its loop.
@@ -78,11 +92,24 @@ struct Apart {
     is_computing: bool,
 }
 
+impl Apart {
+    fn is_ending(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(|one| one.is_set())
+    }
+
+    fn is_paused(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(|one| one.is_paused())
+    }
+}
+
 impl ThreadPriority {
+    /// Of this thread, which is to be prompt from here on.
     pub fn of_this_thread() -> ThreadPriority {
         let id = system::this_thread();
+        let base = system::niceness(id);
+        system::set_ordinary(id, base, PROMPT_SLICE);
         ThreadPriority {
-            base: system::niceness(id),
+            base,
             id,
             state: Mutex::default(),
         }
@@ -93,9 +120,12 @@ impl ThreadPriority {
         system::cpu_time(self.id)
     }
 
-    /// Its statement runs apart from here on; `is_computing`: it was seen to.
-    pub fn begin_apart(&self, is_computing: bool) {
+    /// Its statement, of the session with this interrupt, runs apart from here on; `is_computing`: it
+    /// was seen to.
+    pub fn begin_apart(&self, interrupt: Option<Arc<Interrupt>>, is_computing: bool) {
         self.state.lock().apart = Some(Apart {
+            interrupt,
+            last_turn: 0,
             next_check: Instant::now() + FIRST_INTERVAL,
             interval: FIRST_INTERVAL,
             cpu_time_before: self.cpu_time().unwrap_or_default(),
@@ -113,20 +143,24 @@ impl ThreadPriority {
     /// Its statement is done: it gets its priority back. False if it can't.
     pub fn end_apart(&self) -> bool {
         let mut state = self.state.lock();
-        state.apart = None;
+        if let Some(Some(interrupt)) = state.apart.take().map(|apart| apart.interrupt) {
+            interrupt.resume();
+        }
+        self.raise(&mut state);
+        state.level == Level::Ordinary
+    }
+
+    fn raise(&self, state: &mut State) {
         if state.level != Level::Ordinary && self.set(Level::Ordinary) {
             state.level = Level::Ordinary;
         }
-        state.level == Level::Ordinary
     }
 
     fn set(&self, level: Level) -> bool {
         match level {
-            Level::Ordinary => {
-                system::set_idle_class(self.id, false) && system::set_niceness(self.id, self.base)
-            }
-            Level::Nicer(steps) => system::set_niceness(self.id, self.base + steps),
-            Level::Idle => system::set_idle_class(self.id, true),
+            Level::Ordinary => system::set_ordinary(self.id, self.base, PROMPT_SLICE),
+            Level::Nicer(steps) => system::set_ordinary(self.id, self.base + steps, Duration::ZERO),
+            Level::Idle => system::set_idle_class(self.id),
         }
     }
 
@@ -136,7 +170,12 @@ impl ThreadPriority {
         let Some(apart) = &mut state.apart else {
             return false;
         };
-        if now >= apart.next_check {
+        if apart.is_ending() {
+            // It frees what it has, and others may wait for that.
+            self.raise(&mut state);
+            return false;
+        }
+        if now >= apart.next_check && !apart.is_paused() {
             apart.interval = (apart.interval * 2).min(CHECK_INTERVAL_MAX);
             apart.next_check = now + apart.interval;
             let cpu_time = self.cpu_time().unwrap_or_default();
@@ -145,6 +184,44 @@ impl ThreadPriority {
             apart.is_computing = apart.has_computed && system::is_runnable(self.id);
         }
         apart.is_computing
+    }
+
+    // ── Turns ────────────────────────────────────────────────────────────────────────────────
+
+    /// Whether its statement is to pause, or pauses.
+    pub fn is_paused(&self) -> bool {
+        self.state
+            .lock()
+            .apart
+            .as_ref()
+            .is_some_and(Apart::is_paused)
+    }
+
+    /// The number of the last turn in which it computed; 0 if there was none.
+    pub fn last_turn(&self) -> u64 {
+        let state = self.state.lock();
+        state.apart.as_ref().map_or(0, |apart| apart.last_turn)
+    }
+
+    /// Its statement has computed in this turn.
+    pub fn record_turn(&self, number: u64) {
+        if let Some(apart) = &mut self.state.lock().apart {
+            apart.last_turn = number;
+        }
+    }
+
+    /// Has its statement pause, or go on.
+    pub fn set_paused(&self, is_paused: bool) {
+        let state = self.state.lock();
+        let interrupt = state
+            .apart
+            .as_ref()
+            .and_then(|apart| apart.interrupt.as_ref());
+        match interrupt {
+            Some(interrupt) if is_paused => interrupt.pause(),
+            Some(interrupt) => interrupt.resume(),
+            None => {}
+        }
     }
 
     /// Lowers it to this level, if it isn't lower, and still computes.
@@ -157,15 +234,19 @@ impl ThreadPriority {
     }
 }
 
-/// Weighs the threads that have no loop. Tells how many of them compute.
-pub(crate) fn weigh(apart: &[&ThreadPriority], cores: usize, now: Instant) -> usize {
+/// Weighs the threads that have no loop. Tells which of them compute.
+pub(crate) fn weigh<'t>(
+    apart: &[&'t ThreadPriority],
+    cores: usize,
+    now: Instant,
+) -> Vec<&'t ThreadPriority> {
     let mut computing = apart.to_vec();
     computing.retain(|priority| priority.computes(now));
     if !computing.is_empty() {
         let level = level(computing.len(), cores);
         computing.iter().for_each(|priority| priority.lower(level));
     }
-    computing.len()
+    computing
 }
 
 /// How low the priority of each of so many threads is to be.
@@ -191,7 +272,7 @@ pub(crate) fn thread_cpu_time() -> Duration {
 mod system {
     use std::time::Duration;
 
-    use rustix::process::{Pid, getpriority_process, setpriority_process};
+    use rustix::process::{Pid, getpriority_process};
 
     pub type ThreadId = Pid;
 
@@ -203,22 +284,33 @@ mod system {
         getpriority_process(Some(id)).unwrap_or(0)
     }
 
-    pub fn set_niceness(id: ThreadId, niceness: i32) -> bool {
-        setpriority_process(Some(id), niceness).is_ok()
+    /// Puts a thread into the ordinary class, with this niceness and this slice; zero is the
+    /// system's own.
+    pub fn set_ordinary(id: ThreadId, niceness: i32, slice: Duration) -> bool {
+        set_attributes(id, libc::SCHED_OTHER, niceness, slice)
     }
 
-    /// Puts it into the class of threads that run when a core has nothing else to do, or into the
-    /// ordinary one.
-    pub fn set_idle_class(id: ThreadId, is_idle: bool) -> bool {
-        let class = if is_idle {
-            libc::SCHED_IDLE
-        } else {
-            libc::SCHED_OTHER
+    /// Puts it into the class of threads that run when a core has nothing else to do.
+    pub fn set_idle_class(id: ThreadId) -> bool {
+        set_attributes(id, libc::SCHED_IDLE, 0, Duration::ZERO)
+    }
+
+    fn set_attributes(id: ThreadId, class: i32, niceness: i32, slice: Duration) -> bool {
+        let attributes = libc::sched_attr {
+            size: size_of::<libc::sched_attr>() as u32,
+            sched_policy: class as u32,
+            sched_flags: 0,
+            sched_nice: niceness,
+            sched_priority: 0,
+            sched_runtime: slice.as_nanos() as u64,
+            sched_deadline: 0,
+            sched_period: 0,
         };
-        let parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: the parameters are read during the call alone. The thread is this one's own
-        // process', and lives; a priority touches no memory of it in any case.
-        unsafe { libc::sched_setscheduler(id.as_raw_nonzero().get(), class, &parameters) == 0 }
+        let id = id.as_raw_nonzero().get();
+        // SAFETY: the attributes are read during the call alone, and are as large as they say. The
+        // thread is this one's own process', and lives; a priority touches no memory of it in any
+        // case.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, id, &raw const attributes, 0) == 0 }
     }
 
     /// How long a thread has run. Its clock's number is made of the thread's as
@@ -261,11 +353,11 @@ mod system {
         0
     }
 
-    pub fn set_niceness(_: ThreadId, _: i32) -> bool {
+    pub fn set_ordinary(_: ThreadId, _: i32, _: Duration) -> bool {
         false
     }
 
-    pub fn set_idle_class(_: ThreadId, _: bool) -> bool {
+    pub fn set_idle_class(_: ThreadId) -> bool {
         false
     }
 
@@ -313,7 +405,7 @@ mod tests {
             let stop = stop.clone();
             let thread = std::thread::spawn(move || {
                 let priority = Arc::new(ThreadPriority::of_this_thread());
-                priority.begin_apart(false);
+                priority.begin_apart(None, false);
                 tell.send(priority).unwrap();
                 while computes && !stop.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
@@ -329,7 +421,7 @@ mod tests {
             std::thread::yield_now();
         }
         let later = Instant::now() + CHECK_INTERVAL_MAX;
-        assert_eq!(weigh(&[&computing, &waiting], 2, later), 1);
+        assert_eq!(weigh(&[&computing, &waiting], 2, later).len(), 1);
         assert!(computing.is_computing() && !waiting.is_computing());
         assert_eq!(waiting.state.lock().level, Level::Ordinary);
         assert_eq!(computing.state.lock().level, level(1, 2));

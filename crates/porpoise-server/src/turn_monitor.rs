@@ -21,6 +21,7 @@ use std::{io, mem};
 
 use parking_lot::Mutex;
 
+use crate::compute_turns::ComputeTurns;
 use crate::thread_pool::ThreadPool;
 use crate::thread_priority;
 use crate::worker::{Phase, Worker};
@@ -136,6 +137,9 @@ impl Watched {
 struct Watch {
     workers: Vec<Watched>,
     idle_ticks: u32,
+    turns: ComputeTurns,
+    /// Statements pause: somebody has to tell when they may go on.
+    has_paused: bool,
 }
 
 impl Watch {
@@ -149,6 +153,8 @@ impl Watch {
         Watch {
             workers: watched.collect(),
             idle_ticks: 0,
+            turns: ComputeTurns::new(Instant::now()),
+            has_paused: false,
         }
     }
 
@@ -168,18 +174,24 @@ impl Watch {
             }
             let apart = pool.apart();
             let priorities: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
-            computing = thread_priority::weigh(&priorities, cores, now);
+            let statements = thread_priority::weigh(&priorities, cores, now);
+            self.has_paused = self.turns.share(&statements, cores, now);
+            computing = statements.len();
             let is_crowded = computing > cores;
             if pool.turn_monitor.is_crowded() != is_crowded {
                 let told = &pool.turn_monitor.is_crowded;
                 told.store(is_crowded, Ordering::Relaxed);
             }
         }
+        // Nobody would tell them any more.
+        for thread in pool.apart() {
+            thread.priority.set_paused(false);
+        }
     }
 
     /// Sleeps for a tick, or until a worker wakes, if all have slept for long.
     fn sleep(&mut self, monitor: &TurnMonitor) {
-        self.idle_ticks = if self.all_asleep() {
+        self.idle_ticks = if self.all_asleep() && !self.has_paused {
             self.idle_ticks + 1
         } else {
             0

@@ -47,6 +47,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use parking_lot::{Mutex, MutexGuard};
+use porpoise_storage::Interrupt;
 
 use crate::connection::{Connection, NextState};
 use crate::io_buffers::IoBuffers;
@@ -61,7 +62,7 @@ use connections::{ConnectionTable, SlotState};
 pub(crate) use inbox::{WorkerInbox, WorkerMessage};
 use rings::PolledRings;
 use socket_spin::SocketSpin;
-use wait::{CommitSync, Found};
+use wait::{CommitSync, CoreYield, Found};
 
 const WAKE: Token = Token(usize::MAX);
 /// Listeners' tokens lie below [`WAKE`], connections' from 0 up.
@@ -223,13 +224,13 @@ impl Worker {
     /// Has another thread go on with the loop, if it is in that phase still, in which its thread
     /// has let go of it. `is_computing`: that thread was seen to.
     pub fn pass_on(self: &Arc<Worker>, phase: Phase, is_computing: bool) {
-        let Some(held) = self.lock_in(phase) else {
+        let Some(mut held) = self.lock_in(phase) else {
             return;
         };
         let pool = &self.server.thread_pool;
         // Under the lock: before the thread can find out that it has no loop any more.
         if let Some(runner) = self.runner.lock().take() {
-            pool.set_apart(&runner, is_computing);
+            pool.set_apart(&runner, held.interrupt_of_served(), is_computing);
         }
         self.advance();
         drop(held);
@@ -268,8 +269,11 @@ pub(crate) struct EventLoop {
     rings: PolledRings,
     socket_spin: SocketSpin,
     commit_sync: CommitSync,
+    core_yield: CoreYield,
     /// The server stops: when statements are interrupted.
     stopping: Option<Instant>,
+    /// The connection that was given to this thread last.
+    serving: Token,
     /// No connection was served in this turn yet.
     is_first: bool,
     now: Instant,
@@ -314,7 +318,9 @@ impl EventLoop {
             rings: PolledRings::default(),
             socket_spin: SocketSpin::default(),
             commit_sync: CommitSync::default(),
+            core_yield: CoreYield::default(),
             stopping: None,
+            serving: WAKE,
             is_first: true,
             now: Instant::now(),
         })
@@ -340,6 +346,7 @@ impl EventLoop {
                 self.server.thread_pool.serve_apart(token, connection);
                 continue;
             }
+            self.serving = token;
             return Some((token, connection));
         }
         None
@@ -354,6 +361,15 @@ impl EventLoop {
         let held = &self.held_replies;
         if !held.tokens.is_empty() && held.since.elapsed() > HOLD_MAX {
             self.send_held();
+        }
+    }
+
+    /// The interrupt of the statement that the thread which has let go of the loop is at; `None`
+    /// while it syncs.
+    fn interrupt_of_served(&mut self) -> Option<Arc<Interrupt>> {
+        match &self.connections.get_mut(self.serving)?.state {
+            SlotState::CheckedOut(Some(control)) => Some(control.interrupt.clone()),
+            SlotState::CheckedOut(None) | SlotState::Resident(_) | SlotState::Free => None,
         }
     }
 

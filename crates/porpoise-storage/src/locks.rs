@@ -115,48 +115,99 @@ pub type WaitHook = Arc<dyn Fn(WaitPhase) + Send + Sync>;
 #[repr(u8)]
 pub enum InterruptCause {
     /// Its time was up (`max_execution_time`).
-    TimeExceeded = 1,
+    TimeExceeded = 0b01,
     /// Somebody wants it to end: KILL, a shutdown, or a client that is gone.
-    Killed = 2,
+    Killed = 0b10,
 }
 
 /// Ends a transaction's wait from outside (`KILL`). Once set, waits end at once with
 /// [`LockError::Interrupted`], later ones too, until it is cleared.
+///
+/// A statement that computes can be made to pause, too: it sleeps when it looks next, until it may
+/// go on, or is to end.
 #[derive(Default)]
 pub struct Interrupt {
-    /// An [`InterruptCause`], or [`Interrupt::NOT_SET`].
-    cause: AtomicU8,
+    /// The bits of [`InterruptCause`]s, and [`Interrupt::PAUSED`].
+    signals: AtomicU8,
     waiting: Mutex<Option<Arc<Waiter>>>,
+    /// Held by who changes signals for which a paused statement wakes.
+    pause: Mutex<()>,
+    resumed: Condvar,
 }
 
 impl Interrupt {
-    const NOT_SET: u8 = 0;
+    const CAUSES: u8 = InterruptCause::TimeExceeded as u8 | InterruptCause::Killed as u8;
+    const PAUSED: u8 = 0b100;
 
     /// Ends the current wait, and all later ones. Of several causes a kill is the one that stands.
     pub fn set(&self, cause: InterruptCause) {
-        self.cause.fetch_max(cause as u8, Ordering::SeqCst);
+        let before = self.signals.fetch_or(cause as u8, Ordering::SeqCst);
         if let Some(waiter) = &*self.waiting.lock() {
             waiter.wake(Outcome::Refused(LockError::Interrupted));
+        }
+        if before & Interrupt::PAUSED != 0 {
+            self.wake_paused();
         }
     }
 
     /// Allows waits again.
     pub fn clear(&self) {
-        self.cause.store(Interrupt::NOT_SET, Ordering::SeqCst);
+        self.signals.fetch_and(!Interrupt::CAUSES, Ordering::SeqCst);
     }
 
     /// Whether waits end at once.
     #[inline]
     pub fn is_set(&self) -> bool {
-        self.cause.load(Ordering::SeqCst) != Interrupt::NOT_SET
+        self.signals.load(Ordering::SeqCst) & Interrupt::CAUSES != 0
     }
 
     /// Why waits end at once; `None` if they don't.
     pub fn cause(&self) -> Option<InterruptCause> {
-        let cause = self.cause.load(Ordering::SeqCst);
-        [InterruptCause::TimeExceeded, InterruptCause::Killed]
+        let signals = self.signals.load(Ordering::SeqCst);
+        [InterruptCause::Killed, InterruptCause::TimeExceeded]
             .into_iter()
-            .find(|known| *known as u8 == cause)
+            .find(|cause| signals & *cause as u8 != 0)
+    }
+
+    // ── Statements that compute by turns ─────────────────────────────────────────────────────
+
+    /// Whether there is anything to do for a statement that looks: to pause, or to end.
+    #[inline]
+    pub fn is_signalled(&self) -> bool {
+        self.signals.load(Ordering::SeqCst) != 0
+    }
+
+    /// The statement is to pause when it looks next.
+    pub fn pause(&self) {
+        self.signals.fetch_or(Interrupt::PAUSED, Ordering::SeqCst);
+    }
+
+    /// The statement may go on.
+    pub fn resume(&self) {
+        let paused = Interrupt::PAUSED;
+        if self.signals.fetch_and(!paused, Ordering::SeqCst) & paused != 0 {
+            self.wake_paused();
+        }
+    }
+
+    /// Whether the statement is to pause when it looks next, or pauses.
+    pub fn is_paused(&self) -> bool {
+        self.signals.load(Ordering::SeqCst) & Interrupt::PAUSED != 0
+    }
+
+    /// Sleeps while the statement is to pause, and isn't to end.
+    #[cold]
+    pub fn wait_while_paused(&self) {
+        let mut pause = self.pause.lock();
+        while self.signals.load(Ordering::SeqCst) == Interrupt::PAUSED {
+            self.resumed.wait(&mut pause);
+        }
+    }
+
+    fn wake_paused(&self) {
+        // Who is about to sleep has looked at the signals under the lock.
+        drop(self.pause.lock());
+        self.resumed.notify_all();
     }
 }
 

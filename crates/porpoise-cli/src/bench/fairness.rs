@@ -8,12 +8,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use porpoise_client::{Options, Transport};
-use porpoise_lab::Target;
 use porpoise_lab::fairness::{self, FairnessPlan};
 
-use super::peer::{PeerServer, prepare, routes_to};
-use super::serving::{self, Serving};
+use super::peer::{PeerServer, prepare};
+use super::serving::{self, Serving, targets};
 use super::{Failure, WayIn, temporary_folder};
 
 /// Descriptors that this process, and a server, have beside those of clients.
@@ -69,34 +67,7 @@ pub fn measure(options: &FairnessOptions) -> Result<(), Failure> {
         Some(None) => PeerServer::start(folder.path(), connections, &[])?
             .ok_or("MariaDB (mariadbd), to measure beside, is not installed")?,
     };
-    let mut targets = Vec::new();
-    if let Some(options) = peer.unix.clone().or(peer.tcp.clone()) {
-        let name = peer.name.into();
-        targets.push(Target { name, options });
-    }
-    let [tcp, unix] = routes_to(serving.port, &serving.socket);
-    for way in &options.ways {
-        let (name, options) = match way {
-            WayIn::Tcp => ("TCP", tcp.clone()),
-            WayIn::Unix => ("Unix socket", unix.clone()),
-            WayIn::Shm => {
-                let transport = Transport::SharedMemory;
-                let memory = Options {
-                    transport,
-                    ..unix.clone()
-                };
-                ("shared memory", memory)
-            }
-            WayIn::FastPath => {
-                return Err("the fast path is shared memory after the login: measure shm".into());
-            }
-            WayIn::Embedded => {
-                return Err("an embedded program's statements run on its own threads".into());
-            }
-        };
-        let name = name.into();
-        targets.push(Target { name, options });
-    }
+    let targets = targets(&peer, &serving, &options.ways)?;
     let mut plan = FairnessPlan {
         statements: options.statements,
         clients,

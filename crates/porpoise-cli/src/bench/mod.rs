@@ -2,8 +2,8 @@
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
-//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`queries`] and
-//! [`costs`] are experiments of their own.
+//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`transfers`],
+//! [`queries`] and [`costs`] are experiments of their own.
 
 mod ceiling;
 mod connect;
@@ -13,6 +13,7 @@ mod locks;
 mod peer;
 mod queries;
 mod serving;
+mod transfers;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -98,6 +99,8 @@ enum Experiment {
     Fairness(fairness::FairnessOptions),
     /// Measure what units of a query's work cost, beside the constants that plans are chosen by
     Costs(costs::CostsOptions),
+    /// Measure clients that move money between a few rows, on a machine that may be busy
+    Transfers(transfers::TransfersOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -112,6 +115,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Joins(options)) => queries::measure_joins(options),
         Some(Experiment::Fairness(options)) => fairness::measure(options),
         Some(Experiment::Costs(options)) => costs::measure(options),
+        Some(Experiment::Transfers(options)) => transfers::measure(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

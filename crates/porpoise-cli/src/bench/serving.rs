@@ -7,10 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use porpoise_client::Connection;
+use porpoise_client::{Connection, Options, Transport};
+use porpoise_lab::Target;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::Failure;
+use super::peer::{PeerServer, routes_to};
+use super::{Failure, WayIn};
 
 /// The process.
 pub struct Serving {
@@ -64,6 +66,43 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The server beside, if there is one, then the ways into this one.
+pub fn targets(
+    peer: &PeerServer,
+    serving: &Serving,
+    ways: &[WayIn],
+) -> Result<Vec<Target>, Failure> {
+    let mut targets = Vec::new();
+    if let Some(options) = peer.unix.clone().or(peer.tcp.clone()) {
+        let name = peer.name.into();
+        targets.push(Target { name, options });
+    }
+    let [tcp, unix] = routes_to(serving.port, &serving.socket);
+    for way in ways {
+        let (name, options) = match way {
+            WayIn::Tcp => ("TCP", tcp.clone()),
+            WayIn::Unix => ("Unix socket", unix.clone()),
+            WayIn::Shm => {
+                let transport = Transport::SharedMemory;
+                let memory = Options {
+                    transport,
+                    ..unix.clone()
+                };
+                ("shared memory", memory)
+            }
+            WayIn::FastPath => {
+                return Err("the fast path is shared memory after the login: measure shm".into());
+            }
+            WayIn::Embedded => {
+                return Err("an embedded program's statements run on its own threads".into());
+            }
+        };
+        let name = name.into();
+        targets.push(Target { name, options });
+    }
+    Ok(targets)
 }
 
 /// Who is asked to end takes the servers along: this becomes true, and the second time ends the

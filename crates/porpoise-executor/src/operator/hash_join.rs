@@ -74,10 +74,16 @@ pub(super) struct HashJoin<'p> {
     matches: Option<Matches>,
 }
 
+/// So many rows of a key are tried between two looks whether the statement is to end: a look costs
+/// more than a row that fails its condition at once.
+const ROWS_PER_LOOK: u32 = 64;
+
 /// How far the current left row's matches were gone through.
 struct Matches {
     /// The next row of its key.
     next: Option<u32>,
+    /// How many were tried.
+    tried: u32,
     /// Whether one has passed.
     passed: bool,
 }
@@ -154,8 +160,8 @@ impl Operator for HashJoin<'_> {
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
         loop {
-            exec.check_interrupt()?;
             let Some(matches) = &mut self.matches else {
+                exec.check_interrupt()?;
                 if !self.left.next(exec)? {
                     return Ok(false);
                 }
@@ -163,12 +169,17 @@ impl Operator for HashJoin<'_> {
                 let next = key.and_then(|key| self.table.first(key.as_slice()));
                 self.matches = Some(Matches {
                     next,
+                    tried: 0,
                     passed: false,
                 });
                 continue;
             };
             if let Some(row) = matches.next {
                 matches.next = self.table.after(row);
+                matches.tried = matches.tried.wrapping_add(1);
+                if matches.tried % ROWS_PER_LOOK == 0 {
+                    exec.check_interrupt()?;
+                }
                 let frame = &mut exec.frame;
                 self.table
                     .rows

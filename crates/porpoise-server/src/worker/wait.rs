@@ -32,6 +32,49 @@ const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// The longest sleep of a worker that is stopping.
 const STOPPING_SLEEP_MAX: Duration = Duration::from_millis(20);
 
+/// A thread that keeps a yielded core for longer computes, and another program's may, too: what the
+/// server's own threads and clients have to do takes microseconds.
+const YIELD_MAX: Duration = Duration::from_micros(500);
+
+/// How long a worker doesn't yield its core after it got it back late.
+const YIELDS_PAUSE: Duration = Duration::from_millis(100);
+
+/// Whether yielding the core is worth it: not where other programs compute. They keep a core until
+/// the next tick of the system's clock, while a thread that sleeps gets one as soon as it wakes; and
+/// who yields gives up what is left of its turn.
+#[derive(Default)]
+pub(super) struct CoreYield {
+    /// When it is to be tried again, if it was not worth it.
+    pauses_until: Option<Instant>,
+}
+
+impl CoreYield {
+    pub fn is_worth_it(&mut self, now: Instant) -> bool {
+        match self.pauses_until {
+            Some(until) if now < until => false,
+            Some(_) => {
+                self.pauses_until = None;
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// Yields the core; `before`: now. Tells what time it is then.
+    pub fn yield_core(&mut self, before: Instant) -> Instant {
+        rustix::thread::sched_yield();
+        let now = Instant::now();
+        self.record(before, now);
+        now
+    }
+
+    fn record(&mut self, before: Instant, now: Instant) {
+        if now.saturating_duration_since(before) > YIELD_MAX {
+            self.pauses_until = Some(now + YIELDS_PAUSE);
+        }
+    }
+}
+
 /// What decides who syncs a worker's commits, and when.
 #[derive(Default)]
 pub(super) struct CommitSync {
@@ -100,8 +143,8 @@ impl EventLoop {
         if self.rings.is_socket_turn(has_commits) {
             found |= self.poll_sockets(Some(Duration::ZERO));
         }
-        if self.ready.is_throttled() {
-            rustix::thread::sched_yield();
+        if self.ready.is_throttled() && self.core_yield.is_worth_it(from) {
+            self.core_yield.yield_core(Instant::now());
             self.poll_rings();
             self.poll_sockets(Some(Duration::ZERO));
         }
@@ -136,17 +179,17 @@ impl EventLoop {
         // system wakes the client here, at the next reply, rather than on the other core: that
         // saves an interrupt, which is more than spinning can win.
         let is_crowded = self.server.thread_pool.turn_monitor.is_crowded();
-        let budget = match std::mem::take(&mut self.commit_sync.synced_alone) || is_crowded {
+        let sleeps = std::mem::take(&mut self.commit_sync.synced_alone)
+            || is_crowded
+            || !self.core_yield.is_worth_it(from);
+        let budget = match sleeps {
             true => Duration::ZERO,
             false => self.socket_spin.budget(),
         };
         let spin_ends = from + budget;
-        loop {
-            let now = Instant::now();
-            if now >= spin_ends {
-                break;
-            }
-            rustix::thread::sched_yield();
+        let mut now = Instant::now();
+        while now < spin_ends {
+            now = self.core_yield.yield_core(now);
             if self.poll_sockets(Some(Duration::ZERO)) || !self.inbox.is_empty() {
                 self.now = Instant::now();
                 self.socket_spin.record_found(self.now - from);
@@ -167,8 +210,8 @@ impl EventLoop {
             self.commit_sync.turns_unsynced += 1;
             return Found::Work;
         }
-        while !found && self.should_delay_sync() {
-            rustix::thread::sched_yield();
+        while !found && self.core_yield.is_worth_it(self.now) && self.should_delay_sync() {
+            self.core_yield.yield_core(Instant::now());
             if self.has_work() {
                 return Found::Work;
             }
@@ -304,5 +347,23 @@ impl EventLoop {
             SlotState::CheckedOut(Some(control)) => control.kill_connection(),
             SlotState::CheckedOut(None) | SlotState::Free => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_came_back_late_is_not_yielded_for_a_while() {
+        let mut core = CoreYield::default();
+        let now = Instant::now();
+        core.record(now, now + YIELD_MAX);
+        assert!(core.is_worth_it(now));
+        core.record(now, now + YIELD_MAX * 2);
+        assert!(!core.is_worth_it(now + YIELD_MAX * 2));
+        // Then it is tried again.
+        assert!(core.is_worth_it(now + YIELD_MAX * 2 + YIELDS_PAUSE));
+        assert!(core.is_worth_it(now + YIELD_MAX * 2));
     }
 }
