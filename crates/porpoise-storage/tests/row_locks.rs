@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use porpoise_storage::LockMode::{Absent, Exclusive, Insert, Shared};
 use porpoise_storage::{
-    InterruptCause, LockError, Locked, Options, SpaceId, Store, Transaction, Wait, WaitPhase,
+    Interrupt, InterruptCause, LockError, Locked, Options, SpaceId, Store, Transaction, Wait,
+    WaitPhase,
 };
 
 const SPACE: SpaceId = SpaceId(1);
@@ -392,4 +393,28 @@ fn under_random_contention_everybody_gets_through_or_is_refused() {
             Ok(Locked::Granted)
         );
     }
+}
+
+#[test]
+fn a_statement_that_pauses_goes_on_when_it_may_and_when_it_is_killed() {
+    let interrupt = Arc::new(Interrupt::default());
+    let pause_elsewhere = || {
+        interrupt.pause();
+        let paused = interrupt.clone();
+        thread::spawn(move || paused.wait_while_paused())
+    };
+    let thread = pause_elsewhere();
+    assert!(interrupt.is_signalled() && !interrupt.is_set());
+    interrupt.resume();
+    thread.join().unwrap();
+    assert!(!interrupt.is_signalled());
+    let thread = pause_elsewhere();
+    interrupt.set(InterruptCause::TimeExceeded);
+    interrupt.set(InterruptCause::Killed);
+    thread.join().unwrap();
+    assert_eq!(interrupt.cause(), Some(InterruptCause::Killed));
+    // The next statement begins without a cause, and pauses as long as nobody says otherwise.
+    interrupt.clear();
+    assert!(interrupt.is_paused() && !interrupt.is_set());
+    interrupt.resume();
 }

@@ -253,7 +253,7 @@ mod tests {
             flags.collect::<Vec<_>>()
         };
         assert!(told("semijoin=off,mrr=off").is_empty());
-        let idle = told("batched_key_access=on,hash_set_operations=off");
-        assert_eq!(idle, ["batched_key_access", "hash_set_operations"]);
+        let idle = told("subquery_to_derived=on,hash_set_operations=off");
+        assert_eq!(idle, ["subquery_to_derived", "hash_set_operations"]);
     }
 }

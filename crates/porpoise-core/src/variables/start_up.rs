@@ -245,12 +245,12 @@ mod tests {
     fn flags_without_effect_are_told_of() {
         let given = (
             "optimizer-switch".into(),
-            "mrr=off,batched_key_access=on".into(),
+            "mrr=off,subquery_to_derived=on".into(),
         );
         let start_up = StartUp::new(&[given]).expect("two flags");
         assert_eq!(
             start_up.warnings,
-            ["option 'optimizer_switch': flag 'batched_key_access' has no effect"]
+            ["option 'optimizer_switch': flag 'subquery_to_derived' has no effect"]
         );
     }
 }
