@@ -65,6 +65,7 @@ pub mod keyword;
 pub mod lexer;
 pub mod parser;
 mod print;
+pub mod stack;
 
 pub use digest::{Digest, LiteralToken, Literals, ParamMask, SourceMap, digest, parse_digested};
 pub use error::{ParseError, ParseErrorKind};
