@@ -55,6 +55,9 @@ use compact_str::CompactString;
 /// How deeply expressions and queries may nest.
 pub const DEPTH_MAX: u32 = 2_500;
 
+/// How many SELECTs may stand in one another: planning them takes more than linear time.
+pub const SELECTS_NESTED_MAX: u32 = 128;
+
 /// How high an expression's tree may be, and how many joins or set operations a statement may have.
 pub const HEIGHT_MAX: u32 = 2_500;
 
@@ -153,6 +156,8 @@ pub(crate) struct Parser<'a> {
     deepest: u32,
     /// Of the tallest expression parsed since the enclosing one began.
     height: u32,
+    /// SELECTs that enclose the current token.
+    selects: u32,
     /// Joins and set operations so far.
     chained: u32,
     /// `Some`: literals become parameters, and are marked here.
@@ -189,6 +194,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             deepest: 0,
             height: 0,
+            selects: 0,
             chained: 0,
             params: None,
             literal_tokens: Vec::new(),
