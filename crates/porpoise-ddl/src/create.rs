@@ -208,7 +208,7 @@ impl Filling {
     /// The query's plan, with its rows inserted into the new table.
     fn into_insert(self, table: &Arc<Table>) -> Result<(Plan, SlotId)> {
         let mut plan = self.plan;
-        let PlanKind::Query(Query { node, output, .. }) = plan.kind else {
+        let PlanKind::Query(Query { node, output, .. }) = plan.take_kind() else {
             return Err(Error::not_supported_yet("this query in CREATE TABLE"));
         };
         let slot = SlotId(plan.slots.len() as u16);

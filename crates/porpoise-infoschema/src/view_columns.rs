@@ -39,9 +39,9 @@ pub fn view_columns(
         contents: &engine.store,
         trace: None,
     };
-    let plan = planner::plan(&parsed.statement, &context).map_err(PlanError::of_definition)?;
-    match plan.kind {
-        PlanKind::Query(query) => Ok(query.columns),
+    let plan = planner::plan(&parsed.statement, &context);
+    match &plan.map_err(PlanError::of_definition)?.kind {
+        PlanKind::Query(query) => Ok(query.columns.clone()),
         _ => Ok(Vec::new()),
     }
 }

@@ -17,7 +17,7 @@ mod tree;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::ResultColumn;
 use porpoise_core::variables::SessionVars;
-use porpoise_sql::ast;
+use porpoise_sql::{ast, stack};
 use porpoise_types::{DataType, Value};
 
 use crate::plan::{Measure, Plan};
@@ -117,10 +117,10 @@ pub fn explain(
         let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
         (vec![column], vec![vec![Value::from(text)]])
     };
-    match format {
+    stack::reserve(plan.depth, || match format {
         Format::Traditional => (traditional::columns(), traditional::rows(plan, statement)),
         Format::Tree => text(tree::tree(plan, measures)),
         Format::Json => text(json::json(plan, statement)),
         Format::JsonTree => text(json_tree::json(plan, sql, measures)),
-    }
+    })
 }

@@ -27,6 +27,7 @@ use porpoise_core::error::Condition;
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::aggregate::{Aggregate, AggregateFunction, SortKey};
 use porpoise_expr::{Expr, SlotId};
+use porpoise_sql::stack;
 use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
@@ -42,6 +43,9 @@ pub use porpoise_mdl::TableUse;
 pub struct Plan {
     /// What the statement does, with its operators.
     pub kind: PlanKind,
+    /// How many levels deep operators and expressions nest, at most: executing, explaining and
+    /// dropping the plan takes a stack of that many levels.
+    pub depth: u32,
     /// How many slots the frame needs, with the layout of each.
     pub slots: Vec<SlotLayout>,
     /// How many parameters the statement has.
@@ -76,7 +80,32 @@ pub struct Plan {
     pub column_names: Vec<Vec<CompactString>>,
 }
 
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if self.depth > stack::SHALLOW {
+            stack::reserve(self.depth, || {
+                self.subplans.clear();
+                self.take_kind();
+            });
+        }
+    }
+}
+
 impl Plan {
+    /// Takes out what the plan does, and leaves a query without rows.
+    pub fn take_kind(&mut self) -> PlanKind {
+        let nothing = Query {
+            node: Node::Empty,
+            output: Vec::new(),
+            columns: Vec::new(),
+            name_spans: Vec::new(),
+            calc_found_rows: false,
+            into: Vec::new(),
+            max_execution_time_ms: None,
+        };
+        std::mem::replace(&mut self.kind, PlanKind::Query(nothing))
+    }
+
     /// The plan of the subquery of that number, unless it became a join.
     pub fn subplan(&self, number: usize) -> Option<&Subplan> {
         self.subplans.get(number)?.as_ref()

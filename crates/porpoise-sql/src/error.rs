@@ -23,7 +23,8 @@ pub struct ParseError {
 pub enum ParseErrorKind {
     /// The token is not allowed here: error 1064.
     Syntax,
-    /// Nested deeper than [`crate::parser::DEPTH_MAX`], or a tree higher than
+    /// Nested deeper than [`crate::parser::DEPTH_MAX`], SELECTs deeper than
+    /// [`crate::parser::SELECTS_NESTED_MAX`], or a tree higher than
     /// [`crate::parser::HEIGHT_MAX`]: error 1436, `Thread stack overrun`.
     TooDeep,
 }

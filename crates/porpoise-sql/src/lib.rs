@@ -23,6 +23,8 @@
 //! 5. [`ast::Expr`], [`ast::Query`] and [`ast::DataType`] print as SQL in the form `SHOW CREATE`
 //!    has.
 //!
+//! A statement may nest deeper than a thread's stack goes: [`stack`] makes room.
+//!
 //! The main types, in the order a statement meets them: [`Modes`], [`lexer::Token`], [`Digest`],
 //! [`LiteralToken`], [`ParamMask`], [`Parsed`], [`ast::Statement`], [`ParseError`].
 //!
@@ -65,6 +67,7 @@ pub mod keyword;
 pub mod lexer;
 pub mod parser;
 mod print;
+pub mod stack;
 
 pub use digest::{Digest, LiteralToken, Literals, ParamMask, SourceMap, digest, parse_digested};
 pub use error::{ParseError, ParseErrorKind};

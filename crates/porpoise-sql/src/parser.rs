@@ -18,7 +18,8 @@
 //! - **No backtracking.** Where a parenthesis may open two things, what it held decides how to go
 //!   on. So time is linear in the text.
 //! - **Bounded depth.** Recursion is counted ([`DEPTH_MAX`]), and so is the height of what
-//!   left-recursive loops build ([`HEIGHT_MAX`]), for those who walk the tree later.
+//!   left-recursive loops build ([`HEIGHT_MAX`]). The stack grows with it, and those who walk the
+//!   tree later are told how much they need ([`crate::stack`]).
 //! - **Shape before value.** No decision looks at a literal's value, only at its class. The
 //!   statement cache relies on it: see [`crate::digest`].
 
@@ -48,13 +49,17 @@ use crate::error::{ParseError, ParseErrorKind};
 use crate::hint;
 use crate::keyword::{self, Keyword};
 use crate::lexer::{self, Lexer, LiteralKind, LiteralValue, Modes, Token, TokenKind};
+use crate::stack;
 use compact_str::CompactString;
 
 /// How deeply expressions and queries may nest.
-pub const DEPTH_MAX: u32 = 100;
+pub const DEPTH_MAX: u32 = 2_500;
+
+/// How many SELECTs may stand in one another: planning them takes more than linear time.
+pub const SELECTS_NESTED_MAX: u32 = 128;
 
 /// How high an expression's tree may be, and how many joins or set operations a statement may have.
-pub const HEIGHT_MAX: u32 = 1_000;
+pub const HEIGHT_MAX: u32 = 2_500;
 
 type Result<T> = std::result::Result<T, ParseError>;
 
@@ -65,6 +70,9 @@ pub struct Parsed {
     pub statement: Statement,
     /// How many `?` it has.
     pub placeholders: u32,
+    /// How many levels deep its tree is, at most: what [`stack::reserve`] wants to know for
+    /// whatever recurses over it, its drop included.
+    pub depth: u32,
     /// Its text, without comments and space around it and without the semicolon.
     pub span: Span,
     /// Where the next statement's text begins: behind the semicolon, or the text's end.
@@ -84,32 +92,38 @@ pub struct Parsed {
 /// # Ok::<(), porpoise_sql::ParseError>(())
 /// ```
 pub fn parse_statement(sql: &[u8], at: usize, modes: Modes) -> Result<Option<Parsed>> {
-    Parser::new(sql, at, modes).whole_statement()
+    stack::for_text(sql.len().saturating_sub(at), || {
+        Parser::new(sql, at, modes).whole_statement()
+    })
 }
 
 /// Parses a text that holds one expression and nothing else, such as a stored generated column or
 /// check.
 pub fn parse_expr(sql: &[u8], modes: Modes) -> Result<Expr> {
-    let mut parser = Parser::new(sql, 0, modes);
-    let expr = parser.expr()?;
-    match parser.is(TokenKind::End) {
-        true => Ok(expr),
-        false => Err(parser.syntax_error()),
-    }
+    stack::for_text(sql.len(), || {
+        let mut parser = Parser::new(sql, 0, modes);
+        let expr = parser.expr()?;
+        match parser.is(TokenKind::End) {
+            true => Ok(expr),
+            false => Err(parser.syntax_error()),
+        }
+    })
 }
 
 /// Parses the only statement of `sql`, its literals as [`Expr::Param`]s wherever that is allowed.
 /// The mask says which literals became parameters; the others are in the tree by value.
 pub(crate) fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed, ParamMask)>> {
-    let mut parser = Parser::new(sql, 0, modes);
-    parser.params = Some(ParamMask::default());
-    let Some(parsed) = parser.whole_statement()? else {
-        return Ok(None);
-    };
-    match parser.params {
-        Some(mask) if !parser.needs_values => Ok(Some((parsed, mask))),
-        _ => Ok(parse_statement(sql, 0, modes)?.map(|parsed| (parsed, ParamMask::default()))),
-    }
+    stack::for_text(sql.len(), || {
+        let mut parser = Parser::new(sql, 0, modes);
+        parser.params = Some(ParamMask::default());
+        let Some(parsed) = parser.whole_statement()? else {
+            return Ok(None);
+        };
+        match parser.params {
+            Some(mask) if !parser.needs_values => Ok(Some((parsed, mask))),
+            _ => Ok(parse_statement(sql, 0, modes)?.map(|parsed| (parsed, ParamMask::default()))),
+        }
+    })
 }
 
 /// A token with what the parser wants to know of it.
@@ -138,8 +152,12 @@ pub(crate) struct Parser<'a> {
     placeholders: u32,
     /// Recursion, now.
     depth: u32,
+    /// The deepest so far, with the height of what was built there.
+    deepest: u32,
     /// Of the tallest expression parsed since the enclosing one began.
     height: u32,
+    /// SELECTs that enclose the current token.
+    selects: u32,
     /// Joins and set operations so far.
     chained: u32,
     /// `Some`: literals become parameters, and are marked here.
@@ -174,7 +192,9 @@ impl<'a> Parser<'a> {
             literals: 0,
             placeholders: 0,
             depth: 0,
+            deepest: 0,
             height: 0,
+            selects: 0,
             chained: 0,
             params: None,
             literal_tokens: Vec::new(),
@@ -206,6 +226,7 @@ impl<'a> Parser<'a> {
         Ok(Some(Parsed {
             statement,
             placeholders: self.placeholders,
+            depth: self.deepest + self.chained,
             span,
             next,
         }))
@@ -423,7 +444,8 @@ impl<'a> Parser<'a> {
             return Err(self.error(ParseErrorKind::TooDeep));
         }
         self.depth += 1;
-        let result = inner(self);
+        self.deepest = self.deepest.max(self.depth);
+        let result = stack::at_level(self.depth, DEPTH_MAX, || inner(self));
         self.depth -= 1;
         result
     }

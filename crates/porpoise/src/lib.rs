@@ -51,9 +51,9 @@
 //! affair.
 //!
 //! A program owns the database it embeds: a connection may do everything, as `root@localhost`,
-//! whatever accounts there are. Expressions and subqueries nest on the caller's stack, to a depth
-//! beyond which they are refused (error 1436). It fits the 2 MiB of a spawned thread when built
-//! with optimization; without, threads that run deep statements want 8 MiB.
+//! whatever accounts there are. Statements run on the caller's stack, for which 256 KiB are enough;
+//! one that nests deeply gets a larger stack while it runs, and beyond a limit is refused (error
+//! 1436).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -259,7 +259,7 @@ impl Session {
         let plan = planner::plan(&parsed.statement, &context);
         let plan = plan.map_err(|failed| self.refuse(failed))?;
         check::check_table_visible(&self.state, &schema, table)?;
-        let PlanKind::Query(query) = plan.kind else {
+        let PlanKind::Query(query) = &plan.kind else {
             return Ok(Vec::new());
         };
         let grants = check::grants(&self.state);
@@ -278,7 +278,7 @@ impl Session {
                 porpoise_types::Collation::UTF8MB4_GENERAL_CI,
             )
         };
-        let columns = query.columns.into_iter();
+        let columns = query.columns.iter().cloned();
         Ok(columns.filter(is_known).filter(matches).collect())
     }
 }

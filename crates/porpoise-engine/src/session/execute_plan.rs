@@ -21,7 +21,7 @@ use porpoise_session::plan_cache::CachedPlan;
 use porpoise_session::plan_locks::lock_tables_of;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
-use porpoise_sql::{Digest, Literals};
+use porpoise_sql::{Digest, Literals, stack};
 use porpoise_storage::{Commit, InterruptCause, Savepoint, Transaction};
 use porpoise_types::Value;
 
@@ -181,7 +181,9 @@ impl Session {
         columns: Option<&[ResultColumn]>,
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        self.execute_checked(plan, catalog, parameters, columns, None, reply)
+        stack::reserve(plan.depth, || {
+            self.execute_checked(plan, catalog, parameters, columns, None, reply)
+        })
     }
 
     /// Executes a plan that [`Plan::measure`] prepared; returns what its operators did.
@@ -193,8 +195,9 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<(Vec<Measure>, Option<Commit>)> {
         let measures = RefCell::default();
-        let commit =
-            self.execute_checked(plan, catalog, parameters, None, Some(&measures), reply)?;
+        let commit = stack::reserve(plan.depth, || {
+            self.execute_checked(plan, catalog, parameters, None, Some(&measures), reply)
+        })?;
         Ok((measures.into_inner(), commit))
     }
 

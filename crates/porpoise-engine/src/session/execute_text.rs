@@ -13,7 +13,7 @@ use porpoise_planner::access::PlanError;
 use porpoise_planner::{self as planner, Context};
 use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
-use porpoise_sql::{Digest, Literals, Modes, ast};
+use porpoise_sql::{Digest, Literals, Modes, ParamMask, Parsed, ast, stack};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
@@ -151,6 +151,22 @@ impl Session {
         text: &DigestedText<'_>,
         reply: &mut dyn Reply,
     ) -> Result<StatementOutcome> {
+        let parsed = porpoise_sql::parse_digested(text.sql, text.modes);
+        let Some((parsed, mask)) = parsed.map_err(|error| syntax_error(&error))? else {
+            return Err(Error::empty_query());
+        };
+        stack::reserve(parsed.depth, || {
+            self.execute_digested(text, parsed, mask, reply)
+        })
+    }
+
+    fn execute_digested(
+        &mut self,
+        text: &DigestedText<'_>,
+        parsed: Parsed,
+        mask: ParamMask,
+        reply: &mut dyn Reply,
+    ) -> Result<StatementOutcome> {
         let &DigestedText {
             sql,
             modes,
@@ -159,10 +175,6 @@ impl Session {
             catalog,
             ..
         } = text;
-        let parsed = porpoise_sql::parse_digested(sql, modes);
-        let Some((parsed, mask)) = parsed.map_err(|error| syntax_error(&error))? else {
-            return Err(Error::empty_query());
-        };
         let hints = parsed.statement.hints();
         if !porpoise_sql::digest::is_cacheable(&parsed.statement)
             || hints.is_some_and(ast::StatementHints::sets_variables)
@@ -220,6 +232,15 @@ impl Session {
         let Some(parsed) = parsed else {
             return Err(Error::empty_query());
         };
+        stack::reserve(parsed.depth, || self.execute_parsed(parsed, sql, reply))
+    }
+
+    fn execute_parsed(
+        &mut self,
+        parsed: Parsed,
+        sql: &[u8],
+        reply: &mut dyn Reply,
+    ) -> Result<StatementOutcome> {
         let rest = parsed.next;
         if rest < sql.len() && !self.multi_statements {
             return Err(syntax_error_near(sql, rest));

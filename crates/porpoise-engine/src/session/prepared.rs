@@ -15,7 +15,7 @@ use porpoise_planner::plan::{Plan, PlanKind};
 use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
 use porpoise_session::shared::Shared;
-use porpoise_sql::{Modes, ast};
+use porpoise_sql::{Modes, Parsed, ast, stack};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
@@ -60,10 +60,22 @@ impl Drop for Place {
 pub(crate) struct PreparedStatement {
     _place: Place,
     statement: Arc<ast::Statement>,
+    /// How deep the statement nests.
+    depth: u32,
     sql: Arc<[u8]>,
     placeholders: usize,
     /// The plan that ran last, and the parameters' types it was made for.
     last: Option<(Vec<DataType>, u64, Arc<CachedPlan>)>,
+}
+
+impl Drop for PreparedStatement {
+    fn drop(&mut self) {
+        if self.depth > stack::SHALLOW {
+            let nothing = Arc::new(ast::Statement::Do(Vec::new()));
+            let statement = std::mem::replace(&mut self.statement, nothing);
+            stack::reserve(self.depth, || drop(statement));
+        }
+    }
 }
 
 impl Session {
@@ -85,8 +97,14 @@ impl Session {
         let Some(parsed) = parsed else {
             return Err(Error::empty_query());
         };
+        stack::reserve(parsed.depth, || self.prepare_parsed(parsed, sql))
+    }
+
+    fn prepare_parsed(&mut self, parsed: Parsed, sql: &[u8]) -> Result<Prepared> {
+        let modes: Modes = self.modes();
         if let Ok(Some(second)) = porpoise_sql::parse_statement(sql, parsed.next, modes) {
             let rest = &sql[second.span.start as usize..];
+            stack::reserve(second.depth, || drop(second.statement));
             return Err(Error::syntax_error(
                 String::from_utf8_lossy(&rest[..rest.len().min(80)]),
                 1,
@@ -108,8 +126,8 @@ impl Session {
             let plan = planner::plan(&parsed.statement, &context);
             let plan = plan.map_err(|failed| self.refuse(failed))?;
             check::plan(&self.state, &self.shared.accounts, &plan)?;
-            match plan.kind {
-                PlanKind::Query(query) if query.into.is_empty() => query.columns,
+            match &plan.kind {
+                PlanKind::Query(query) if query.into.is_empty() => query.columns.clone(),
                 _ => Vec::new(),
             }
         } else {
@@ -122,6 +140,7 @@ impl Session {
         let statement = PreparedStatement {
             _place: Place::take(&self.shared)?,
             statement: Arc::new(parsed.statement),
+            depth: parsed.depth,
             sql: sql.into(),
             placeholders,
             last: None,
@@ -206,11 +225,14 @@ impl Session {
         let is_traced = self.state.optimizer_traces.is_enabled;
         if sets_variables || is_traced || !plannable(&prepared.statement) {
             let (statement, sql) = (prepared.statement.clone(), prepared.sql.clone());
+            let depth = prepared.depth;
             let types: Vec<DataType> = parameters
                 .iter()
                 .map(|value| type_of(value, &self.state))
                 .collect();
-            return self.execute_statement(&statement, &sql, &types, parameters, reply);
+            return stack::reserve(depth, || {
+                self.execute_statement(&statement, &sql, &types, parameters, reply)
+            });
         }
         let catalog = self.shared.catalog.load();
         // The plan that ran last fits unless types, catalog or planning context changed, or it is
@@ -242,7 +264,8 @@ impl Session {
             Some(cached) => cached,
             None => {
                 let context = self.context(&catalog, &prepared.sql, &types);
-                let plan = planner::plan(&prepared.statement, &context);
+                let plan = || planner::plan(&prepared.statement, &context);
+                let plan = stack::reserve(prepared.depth, plan);
                 let plan: Plan = plan.map_err(|failed| self.refuse(failed))?;
                 let keep = plan.cacheable && self.state.temporary_tables.is_empty();
                 let cached = Arc::new(CachedPlan {

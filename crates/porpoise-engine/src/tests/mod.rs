@@ -9,6 +9,7 @@ mod forbidden;
 mod hints;
 mod interrupts;
 mod metadata;
+mod nesting;
 mod show;
 mod statistics;
 mod variables;

@@ -36,7 +36,7 @@ use porpoise_core::reply::{ColumnKey, ResultColumn};
 use porpoise_core::variables::{SessionVars, Switches};
 use porpoise_expr::typing::collation::Coercibility;
 use porpoise_expr::{Expr, ExprKind, SlotId};
-use porpoise_sql::ast;
+use porpoise_sql::{ast, stack};
 use porpoise_types::{DataType, RowLayout, Value};
 
 use crate::access::{AccessList, Need, PlanError};
@@ -118,8 +118,14 @@ pub struct Binder<'a> {
     /// one, by number.
     derived_depth: usize,
     subqueries_in_derived: Vec<usize>,
-    /// How deep expressions and queries are nested.
-    depth: usize,
+    /// How deep expressions and queries are nested, the deepest so far, and the limit.
+    depth: u32,
+    deepest: u32,
+    depth_max: u32,
+    /// To which depth views may lead with the stack as it is, and the depth that one would lead to
+    /// which was refused because of that.
+    room: u32,
+    wants_room: Option<u32>,
 }
 
 /// A slot under construction.
@@ -136,8 +142,12 @@ pub struct SlotDraft {
     pub indexes: IndexChoice,
 }
 
-/// Deeper nesting than this is refused, so that recursion can't exhaust the stack.
-const DEPTH_MAX: usize = 200;
+/// Statements that nest deeper than this, views included, are refused.
+const DEPTH_MAX: u32 = 5_000;
+
+/// Expressions that are kept with a table are refused beyond this: they are evaluated on whatever
+/// stack a statement has that writes to the table.
+const STORED_DEPTH_MAX: u32 = 200;
 
 impl<'a> Binder<'a> {
     fn new(context: &'a Context<'a>) -> Binder<'a> {
@@ -182,6 +192,10 @@ impl<'a> Binder<'a> {
             derived_depth: 0,
             subqueries_in_derived: Vec::new(),
             depth: 0,
+            deepest: 0,
+            depth_max: DEPTH_MAX,
+            room: 0,
+            wants_room: None,
         }
     }
 
@@ -240,10 +254,11 @@ impl<'a> Binder<'a> {
 
     /// Runs `bind` one level deeper, or refuses to.
     fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
-        if self.depth >= DEPTH_MAX {
+        if self.depth >= self.depth_max {
             return Err(Error::statement_too_deep());
         }
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
         let result = bind(self);
         self.depth -= 1;
         result
@@ -342,9 +357,11 @@ impl<'a> Binder<'a> {
         tables.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         let mut views = self.views;
         views.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        let slots: Vec<SlotLayout> = slots.collect();
         Plan {
             kind,
-            slots: slots.collect(),
+            depth: self.deepest + slots.len() as u32,
+            slots,
             parameter_count: self.parameter_count.max(self.context.parameters.len()),
             dependencies: tables
                 .iter()
@@ -405,15 +422,39 @@ impl SlotDraft {
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
 pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<Plan, PlanError> {
-    Binder::new(context).plan(|binder| binder.statement(statement))
+    planned(context, &|binder| binder.statement(statement))
 }
 
 /// Plans the query of a view's definition.
 pub fn view_definition(query: &ast::Query, context: &Context<'_>) -> Result<Plan, PlanError> {
+    planned(context, &|binder| {
+        binder.defines_view = is_one_block(query);
+        binder.hints = Hints::of_statement(query.hints.as_deref(), true);
+        binder.top_query(query)
+    })
+}
+
+/// Makes a plan of what `bind` binds; again with more stack, where views lead deeper than the stack
+/// has room for.
+fn planned(
+    context: &Context<'_>,
+    bind: &dyn Fn(&mut Binder<'_>) -> Result<PlanKind>,
+) -> Result<Plan, PlanError> {
+    planned_within(stack::levels_free(), context, bind)
+}
+
+fn planned_within(
+    room: u32,
+    context: &Context<'_>,
+    bind: &dyn Fn(&mut Binder<'_>) -> Result<PlanKind>,
+) -> Result<Plan, PlanError> {
     let mut binder = Binder::new(context);
-    binder.defines_view = is_one_block(query);
-    binder.hints = Hints::of_statement(query.hints.as_deref(), true);
-    binder.plan(|binder| binder.top_query(query))
+    binder.room = room;
+    let bound = bind(&mut binder);
+    match binder.wants_room {
+        Some(more) => stack::reserve(more, || planned_within(more, context, bind)),
+        None => binder.finish_plan(bound),
+    }
 }
 
 /// Whether a query is a block of its own, and no set operation.
@@ -423,8 +464,8 @@ fn is_one_block(query: &ast::Query) -> bool {
 
 impl Binder<'_> {
     /// Makes a plan of what is bound; or an error, with what had been named by then.
-    fn plan(mut self, bind: impl FnOnce(&mut Self) -> Result<PlanKind>) -> Result<Plan, PlanError> {
-        match bind(&mut self) {
+    fn finish_plan(mut self, bound: Result<PlanKind>) -> Result<Plan, PlanError> {
+        match bound {
             Ok(kind) => {
                 let context = self.context;
                 let text = std::mem::take(&mut self.texts.last);
@@ -542,7 +583,7 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
 
 /// The expressions of SET, DO and CALL.
 pub fn expressions(exprs: &[&ast::Expr], context: &Context<'_>) -> Result<Plan, PlanError> {
-    Binder::new(context).plan(|binder| binder.expressions(exprs))
+    planned(context, &|binder| binder.expressions(exprs))
 }
 
 /// Binds without tables, parameters or subqueries.
@@ -562,6 +603,7 @@ fn bind_alone<R>(
         trace: None,
     };
     let mut binder = Binder::new(&context);
+    binder.depth_max = STORED_DEPTH_MAX;
     let bound = bind(&mut binder)?;
     if binder.subqueries.is_empty() {
         Ok(bound)

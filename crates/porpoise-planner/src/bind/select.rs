@@ -20,13 +20,14 @@ use crate::bind::{Binder, group};
 use crate::plan::{OnLocked, RowLock, SetOperator};
 use crate::query::{Block, Body, OutputColumn, Query};
 
-/// Parses a view's SELECT.
-pub fn parse_query(sql: &str) -> Result<ast::Query> {
+/// Parses a view's SELECT; returns how deep it nests, too.
+pub fn parse_query(sql: &str) -> Result<(ast::Query, u32)> {
     match porpoise_sql::parse_statement(sql.as_bytes(), 0, porpoise_sql::Modes::NONE) {
         Ok(Some(porpoise_sql::Parsed {
             statement: ast::Statement::Query(query),
+            depth,
             ..
-        })) => Ok(*query),
+        })) => Ok((*query, depth)),
         Ok(_) => Err(Error::not_supported_yet("a view that is no query")),
         Err(error) => Err(Error::parse_error(error)),
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use porpoise_catalog::View;
 use porpoise_core::error::{Error, ErrorKind, Result};
+use porpoise_sql::{ast, stack};
 
 use crate::access::{AccessColumn, AccessId, Need};
 use crate::bind::from::Part;
@@ -13,6 +14,20 @@ use crate::plan::ViewCheck;
 use crate::query::{Body, OutputColumn, Query};
 
 impl Binder<'_> {
+    /// A view's query, and how deep it nests; refused where the stack has no room for it.
+    fn view_query(&mut self, view: &View) -> Result<(ast::Query, u32)> {
+        let (query, depth) = select::parse_query(&view.sql)?;
+        let deepest = self.depth + depth;
+        if deepest > self.depth_max || deepest > self.room {
+            if deepest <= self.depth_max {
+                self.wants_room = Some(deepest);
+            }
+            stack::reserve(depth, || drop(query));
+            return Err(Error::statement_too_deep());
+        }
+        Ok((query, depth))
+    }
+
     /// A view in FROM: its text is bound in place, by the definer's or the session's privileges.
     /// Errors: 1356 where the text names what is no longer there.
     pub(super) fn view(
@@ -24,7 +39,7 @@ impl Binder<'_> {
     ) -> Result<Part> {
         self.use_view(view);
         let broken = || Error::view_invalid(&view.schema, &view.name);
-        let query = select::parse_query(&view.sql)?;
+        let (query, depth) = self.view_query(view)?;
         // A view sees nothing of the statement that names it.
         let scopes = std::mem::take(&mut self.scopes);
         let visible = std::mem::take(&mut self.visible);
@@ -35,6 +50,7 @@ impl Binder<'_> {
         self.accesses.enter_view(view);
         self.defines_view = is_one_block(&query);
         let bound = self.nested(|binder| binder.query(&query));
+        stack::reserve(depth, || drop(query));
         self.defines_view = false;
         let relations = self
             .last_relations

@@ -127,6 +127,7 @@ impl Parser<'_> {
                 return Err(self.error(ParseErrorKind::TooDeep));
             }
             left = self.infix_rest(left, infix, level)?;
+            self.deepest = self.deepest.max(self.depth + self.height);
         }
         Ok(left)
     }

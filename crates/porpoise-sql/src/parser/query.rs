@@ -228,6 +228,16 @@ impl Parser<'_> {
     }
 
     fn select(&mut self) -> Result<Select> {
+        if self.selects >= SELECTS_NESTED_MAX {
+            return Err(self.error(ParseErrorKind::TooDeep));
+        }
+        self.selects += 1;
+        let select = self.select_block();
+        self.selects -= 1;
+        select
+    }
+
+    fn select_block(&mut self) -> Result<Select> {
         self.expect("SELECT")?;
         let number = self.begin_block();
         let mut select = Select {

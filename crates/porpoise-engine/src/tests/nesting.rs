@@ -1,0 +1,136 @@
+//! Statements that nest deeply, on threads with small stacks.
+
+use super::database::Db;
+
+/// As small as an embedding program's threads may be.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Runs a test where the stack is small.
+#[track_caller]
+fn on_a_small_stack(test: impl FnOnce(&mut Db) + Send + 'static) {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, x INT, KEY (x))");
+    db.run("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)");
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+    let running = thread.spawn(move || test(&mut db)).expect("a thread");
+    if let Err(panic) = running.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn nest(open: &str, middle: &str, close: &str, levels: usize) -> String {
+    format!("{}{middle}{}", open.repeat(levels), close.repeat(levels))
+}
+
+#[test]
+fn parentheses_and_operators_nest_a_thousand_deep() {
+    on_a_small_stack(|db| {
+        let parens = nest("(", "7", ")", 1_000);
+        assert_eq!(db.rows(&format!("SELECT {parens}")), ["7"]);
+        let sums = nest("(1 + ", "7", ")", 1_000);
+        assert_eq!(db.rows(&format!("SELECT {sums}")), ["1007"]);
+        assert_eq!(
+            db.rows(&format!("SELECT {sums}")),
+            ["1007"],
+            "by the kept plan"
+        );
+        let negated = nest("- ", "7", "", 1_000);
+        assert_eq!(
+            db.rows(&format!("SELECT x, {negated} FROM t WHERE id = 1")),
+            ["1|7"]
+        );
+        let calls = nest("abs(", "id", ")", 1_000);
+        assert_eq!(
+            db.rows(&format!("SELECT id FROM t WHERE {calls} = 2")),
+            ["2"]
+        );
+        let chain = vec!["id"; 1_000].join(" + ");
+        assert_eq!(
+            db.rows(&format!("SELECT {chain} FROM t WHERE id = 3")),
+            ["3000"]
+        );
+    });
+}
+
+#[test]
+fn subqueries_nest_a_hundred_deep() {
+    on_a_small_stack(|db| {
+        let scalar = nest("(SELECT ", "7", ")", 100);
+        assert_eq!(db.rows(&format!("SELECT {scalar}")), ["7"]);
+        let of_table = nest("(SELECT max(id) FROM t WHERE id <= ", "3", ")", 100);
+        assert_eq!(db.rows(&format!("SELECT {of_table}")), ["3"]);
+        let members = nest("(SELECT id FROM t WHERE id IN ", "(2)", ")", 100);
+        assert_eq!(db.rows(&members), ["2"]);
+        let derived = nest(
+            "SELECT * FROM (",
+            "SELECT id FROM t WHERE id = 2",
+            ") AS d",
+            100,
+        );
+        assert_eq!(db.rows(&derived), ["2"]);
+        let distinct = nest(
+            "SELECT DISTINCT * FROM (",
+            "SELECT x FROM t WHERE id = 2",
+            ") AS d",
+            100,
+        );
+        assert_eq!(db.rows(&distinct), ["2"]);
+        for format in ["TRADITIONAL", "TREE", "JSON"] {
+            assert!(
+                !db.rows(&format!("EXPLAIN FORMAT={format} {distinct}"))
+                    .is_empty()
+            );
+        }
+    });
+}
+
+#[test]
+fn a_union_has_a_thousand_arms_and_a_condition_five_thousand_terms() {
+    on_a_small_stack(|db| {
+        let arms = vec!["SELECT id FROM t WHERE id = 2"; 1_000];
+        assert_eq!(db.rows(&arms.join(" UNION ")), ["2"]);
+        assert_eq!(db.rows(&arms.join(" UNION ALL ")).len(), 1_000);
+        let any: Vec<String> = (3..5_003).map(|id| format!("id = {id}")).collect();
+        assert_eq!(
+            db.rows(&format!("SELECT id FROM t WHERE {}", any.join(" OR "))),
+            ["3"]
+        );
+        let all: Vec<String> = (3..5_003).map(|id| format!("id <> {id}")).collect();
+        assert_eq!(
+            db.rows(&format!("SELECT id FROM t WHERE {}", all.join(" AND "))),
+            ["1", "2"]
+        );
+    });
+}
+
+#[test]
+fn views_lead_as_deep_as_the_queries_in_them() {
+    on_a_small_stack(|db| {
+        let sums = nest("(1 + ", "id", ")", 900);
+        db.run(&format!("CREATE VIEW v AS SELECT {sums} AS y FROM t"));
+        assert_eq!(db.rows("SELECT y FROM v"), ["901", "902", "903"]);
+        assert_eq!(db.rows("SELECT y FROM v WHERE y = 902"), ["902"]);
+        db.run("CREATE VIEW w AS SELECT y + 1 AS z FROM v");
+        assert_eq!(db.rows("SELECT z FROM w WHERE z = 903"), ["903"]);
+        assert_eq!(db.rows("SHOW CREATE VIEW w").len(), 1);
+        let columns = "SELECT COUNT(*) FROM information_schema.columns WHERE table_name = 'v'";
+        assert_eq!(db.rows(columns), ["1"]);
+    });
+}
+
+#[test]
+fn deeper_statements_are_refused() {
+    on_a_small_stack(|db| {
+        for sql in [
+            format!("SELECT {}", nest("(", "1", ")", 20_000)),
+            format!("SELECT {}", nest("(SELECT ", "1", ")", 20_000)),
+            format!("SELECT {}", vec!["1"; 20_000].join(" + ")),
+            nest("SELECT * FROM (", "SELECT 1", ") AS d", 20_000),
+            vec!["SELECT 1"; 20_000].join(" UNION "),
+        ] {
+            db.fails(&sql, 1436);
+        }
+        let unfinished = format!("SELECT {} FROM", nest("(1 + ", "1", ")", 1_000));
+        db.fails(&unfinished, 1064);
+    });
+}
