@@ -1,8 +1,8 @@
 //! How much memory statements' buffers take, and how much they may take.
 //!
 //! Whatever a statement keeps of many rows is charged: sorted rows, hash tables, groups, distinct
-//! values, derived tables, partitions of window functions, what aggregates collect. Nothing of it
-//! goes to disk, so a statement that would take more than it may fails.
+//! values, derived tables, partitions of window functions, what aggregates collect, long IN lists.
+//! Nothing of it goes to disk, so a statement that would take more than it may fails.
 //!
 //! ```text
 //! buffer: Charge ──64 KiB at a time──► MemoryAccount ──chunks──► MemoryPool

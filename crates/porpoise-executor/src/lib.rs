@@ -62,7 +62,7 @@ use crate::eval::Evaluate;
 use operator::HashTable;
 use row_buffer::RowBuffer;
 use subquery::SubqueryState;
-use value_list::ListUse;
+use value_list::ValueLists;
 
 /// The state of one execution of one statement.
 pub struct Exec<'a> {
@@ -94,8 +94,8 @@ pub struct Exec<'a> {
     materialized: HashMap<usize, Arc<RowBuffer>>,
     /// Hash tables that are made once, each with its `Node::HashJoin::kept`.
     hash_tables: Vec<(usize, Arc<HashTable>)>,
-    /// IN lists that were looked at, by where in the plan they lie.
-    value_lists: Vec<(usize, ListUse)>,
+    /// IN lists that were looked at.
+    value_lists: ValueLists,
     /// Constants that were computed, by where in the plan they lie.
     constants: Vec<(usize, Value)>,
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.
@@ -239,7 +239,7 @@ impl<'a> Exec<'a> {
             subqueries: Vec::new(),
             materialized: HashMap::new(),
             hash_tables: Vec::new(),
-            value_lists: Vec::new(),
+            value_lists: ValueLists::default(),
             constants: Vec::new(),
             working: HashMap::new(),
             measures: Vec::new(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use porpoise_core::error::{Error, Result};
-use porpoise_core::memory::Charge;
+use porpoise_core::memory::{Charge, MemoryAccount};
 use porpoise_expr::compare;
 use porpoise_expr::key;
 use porpoise_expr::{Comparison, Domain, EvalContext, Expr, ExprKind, SubqueryKind};
@@ -80,8 +80,9 @@ struct ResultCache {
     bytes: usize,
     looked_up: u32,
     found: u32,
-    /// Too few were found again.
+    /// Too few were found again, or there is no memory for them.
     is_off: bool,
+    charge: Charge,
 }
 
 impl ResultCache {
@@ -99,10 +100,7 @@ impl ResultCache {
         self.found += u32::from(found.is_some());
         if self.looked_up >= Self::TRIES {
             if self.found < self.looked_up / Self::FOUND_MIN {
-                *self = ResultCache {
-                    is_off: true,
-                    ..ResultCache::default()
-                };
+                self.turn_off();
             } else {
                 (self.looked_up, self.found) = (0, 0);
             }
@@ -110,14 +108,28 @@ impl ResultCache {
         found
     }
 
-    fn keep(&mut self, key: Vec<u8>, result: &Arc<SubplanResult>) {
-        if let Some(bytes) = result.kept_bytes()
-            && !self.is_off
-            && self.bytes + bytes + key.len() <= Self::BYTES_MAX
-        {
-            self.bytes += bytes + key.len();
-            self.results.insert(key.into_boxed_slice(), result.clone());
+    /// Keeps a result, where there is memory for it: what can be computed again doesn't end a
+    /// statement.
+    fn keep(&mut self, account: &Arc<MemoryAccount>, key: Vec<u8>, result: &Arc<SubplanResult>) {
+        let Some(bytes) = result.kept_bytes() else {
+            return;
+        };
+        let bytes = bytes + key.len();
+        if self.is_off || self.bytes + bytes > Self::BYTES_MAX {
+            return;
         }
+        if self.charge.add(account, bytes + ROW_BYTES).is_err() {
+            return self.turn_off();
+        }
+        self.bytes += bytes;
+        self.results.insert(key.into_boxed_slice(), result.clone());
+    }
+
+    fn turn_off(&mut self) {
+        *self = ResultCache {
+            is_off: true,
+            ..ResultCache::default()
+        };
     }
 }
 
@@ -161,7 +173,8 @@ impl<'a> Exec<'a> {
         }
         let result = Arc::new(self.execute_subplan(subplan, kind)?);
         if let Some(key) = key {
-            self.subqueries[number].cache.keep(key, &result);
+            let cache = &mut self.subqueries[number].cache;
+            cache.keep(&self.session.memory, key, &result);
         }
         Ok(result)
     }
@@ -373,4 +386,38 @@ fn row_comparison(
 
 fn truth(is: bool) -> Value {
     if is { Value::TRUE } else { Value::FALSE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps so many results; tells whether the last one is found again.
+    fn kept(cache: &mut ResultCache, account: &Arc<MemoryAccount>, count: u32) -> bool {
+        let result = Arc::new(SubplanResult::Value(Value::Int(1)));
+        let key = |number: u32| {
+            [0; 100]
+                .iter()
+                .chain(&number.to_le_bytes())
+                .copied()
+                .collect()
+        };
+        for number in 0..count {
+            cache.keep(account, key(number), &result);
+        }
+        let last: Vec<u8> = key(count - 1);
+        cache.find(&last).is_some()
+    }
+
+    #[test]
+    fn kept_results_are_charged_and_given_up_where_memory_ends() {
+        let account = Arc::new(MemoryAccount::default());
+        account.set_statement_limit(1 << 20);
+        let mut cache = ResultCache::default();
+        assert!(kept(&mut cache, &account, 2000));
+        assert!(account.used() > 100_000, "{}", account.used());
+        assert!(!kept(&mut cache, &account, 20_000));
+        assert!(cache.is_off && cache.results.is_empty());
+        assert_eq!(account.used(), 0);
+    }
 }

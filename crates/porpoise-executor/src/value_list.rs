@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
 use porpoise_expr::value_list::{SORTED_MIN, ValueList, elements};
 use porpoise_expr::{Domain, Expr};
+use porpoise_types::Value;
 
 use crate::Exec;
 use crate::eval::Evaluate;
@@ -13,8 +15,16 @@ use crate::eval::Evaluate;
 const ASKED_OFTEN_MIN: usize = 4;
 const OFTEN: u32 = 16;
 
+/// The IN lists of a statement that were looked at.
+#[derive(Default)]
+pub(crate) struct ValueLists {
+    /// Each with where in the plan it lies.
+    lists: Vec<(usize, ListUse)>,
+    charge: Charge,
+}
+
 /// What is known of a list.
-pub(crate) enum ListUse {
+enum ListUse {
     /// It was gone through so many times.
     GoneThrough(u32),
     /// Sorted; `None`: its items are not constant.
@@ -23,8 +33,7 @@ pub(crate) enum ListUse {
 
 impl Exec<'_> {
     /// The list of an IN, sorted when it is first asked for, a short one when it was asked for
-    /// often. `None` if it isn't, or its items
-    /// are not constant.
+    /// often. `None` if it isn't, or its items are not constant.
     pub(crate) fn value_list(
         &mut self,
         list: &[Expr],
@@ -35,7 +44,7 @@ impl Exec<'_> {
         }
         // Expressions of a plan stay where they are as long as it runs.
         let number = list.as_ptr() as usize;
-        let lists = &mut self.value_lists;
+        let lists = &mut self.value_lists.lists;
         let at = lists.iter().position(|(of, _)| *of == number);
         let at = at.unwrap_or_else(|| {
             lists.push((number, ListUse::GoneThrough(0)));
@@ -53,7 +62,7 @@ impl Exec<'_> {
             true => Some(Arc::new(self.sorted_list(list, domains)?)),
             false => None,
         };
-        self.value_lists[at].1 = ListUse::Known(sorted.clone());
+        self.value_lists.lists[at].1 = ListUse::Known(sorted.clone());
         Ok(sorted)
     }
 
@@ -64,6 +73,10 @@ impl Exec<'_> {
             for element in elements(item) {
                 row.push(element.eval(self)?);
             }
+            let values = row.iter().map(|v| size_of_val(v) + v.heap_bytes());
+            let bytes = values.sum::<usize>() + size_of::<Box<[Value]>>();
+            let charge = &mut self.value_lists.charge;
+            charge.add(&self.session.memory, bytes)?;
             rows.push(row.into_boxed_slice());
         }
         Ok(ValueList::new(rows, domains))

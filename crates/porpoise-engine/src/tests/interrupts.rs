@@ -342,6 +342,33 @@ fn buffers_beyond_the_limit_end_the_statement_and_nothing_else() {
 }
 
 #[test]
+fn sorted_lists_count_too() {
+    let mut db = database();
+    let list = |len: u32| {
+        let items: Vec<String> = (0..len).map(|item| item.to_string()).collect();
+        format!(
+            "SELECT COUNT(*) FROM tens WHERE i + 0 IN ({})",
+            items.join(", ")
+        )
+    };
+    db.run("SET statement_memory_limit = 1048576");
+    db.fails(&list(50_000), 1037);
+    assert_eq!(db.session.state.memory.used(), 0);
+    assert_eq!(db.rows(&list(5000)), ["5000"]);
+}
+
+#[test]
+fn results_of_subqueries_are_kept_only_where_there_is_memory() {
+    let mut db = database();
+    let sql = "SELECT SUM((SELECT MAX(b.i) FROM ten b WHERE b.i + a.i >= 0))
+               FROM tens a STRAIGHT_JOIN ten c WHERE c.i < 3";
+    assert_eq!(db.rows(sql), ["270000"]);
+    db.run("SET statement_memory_limit = 524288");
+    assert_eq!(db.rows(sql), ["270000"]);
+    assert_eq!(db.session.state.memory.used(), 0);
+}
+
+#[test]
 fn a_connection_that_takes_too_much_memory_is_closed() {
     let db = database();
     let sorted = "SELECT a.i FROM tens a, tens b ORDER BY a.i * b.i";
