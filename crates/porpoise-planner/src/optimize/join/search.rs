@@ -14,7 +14,7 @@ use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
 use crate::json_text::Item;
-use crate::optimize::cost::{HASH_GET, HASH_PUT, OPEN, PASS};
+use crate::optimize::cost::{FETCH, HASH_GET, HASH_PUT, OPEN, PASS, SEEK};
 use crate::optimize::join::{Condition, Unit, take_apart};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::split::Split;
@@ -481,7 +481,10 @@ impl<'a, 't> Search<'a, 't> {
             consider(Method::Hash, cost.map(|(table, each)| (table + made, each)));
         }
         let executions = self.binder.executions;
+        // What one look-up in an index finds needs no table that is kept.
+        let is_one_lookup = open <= SEEK + FETCH;
         if candidate.may_hash
+            && !is_one_lookup
             && executions > 1.0
             && !self.outer.is_empty()
             && candidate.is_independent
