@@ -20,7 +20,10 @@ const CLIENTS: usize = 5_000;
 /// This process holds one end of every connection, and some files.
 const DESCRIPTORS_MIN: u64 = CLIENTS as u64 + 200;
 const THREADS: usize = 50;
-const STORMS: usize = 12;
+const STORMS: usize = 24;
+/// What stays after a storm differs by some MiB with the threads that served it, whose heaps keep
+/// pages. A leak of 200 bytes a client would add 16 MiB from the first storms to the last.
+const HEAPS_BYTES: u64 = 12 << 20;
 const CONNECT_TIMEOUT_S: u64 = 7;
 
 /// What clients send that never log in.
@@ -146,9 +149,14 @@ fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
         println!("storm {round}: {} KiB resident", resident >> 10);
         after_each.push(resident);
     }
-    let (early, late) = (after_each[1], after_each[STORMS - 1]);
+    let least = |storms: &[u64]| storms.iter().copied().min().unwrap_or_default();
+    let third = STORMS / 3;
+    let (early, late) = (
+        least(&after_each[..third]),
+        least(&after_each[STORMS - third..]),
+    );
     assert!(
-        late < early + (2 << 20),
+        late < early + HEAPS_BYTES,
         "{after_each:?} bytes after each storm"
     );
     let most = count(&mut root, "Max_used_connections");
