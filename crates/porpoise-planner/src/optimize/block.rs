@@ -112,7 +112,11 @@ pub fn select(
             let limit = limit
                 .as_ref()
                 .filter(|_| !binder.calc_found_rows && !distinct);
-            InterestingOrder::of_sort(&order, limit, offset.as_ref())
+            let counted = limit.filter(|_| having.is_empty());
+            InterestingOrder {
+                top: counted.map(|limit| (limit.clone(), offset.clone())),
+                ..InterestingOrder::of_sort(&order, limit, offset.as_ref())
+            }
         }
         None => InterestingOrder::default(),
     };
@@ -190,6 +194,7 @@ fn order_for_grouping(group: &Grouping) -> InterestingOrder {
             whole: group.rollup,
             rows: None,
             sort: Vec::new(),
+            top: None,
             ends: None,
         },
         _ => InterestingOrder::default(),

@@ -441,8 +441,17 @@ fn build(
             };
             let is_sorted = order.first_wanted.is_some() && !ordered;
             in_order = ordered || is_sorted;
+            // Each row of the first table makes at least one of the result where only outer joins
+            // follow: of no more than LIMIT wants have to be kept.
+            let mut others = order.steps.iter().skip(1).map(|step| &units[step.number]);
+            let keeps_all = conditions.is_empty() && others.all(|u| u.kind == JoinKind::Left);
+            let top = wanted.top.as_ref().filter(|_| keeps_all);
+            let (limit, offset) = match top {
+                Some((limit, offset)) => (Some(limit), offset.as_ref()),
+                None => (None, None),
+            };
             node = Some(match is_sorted {
-                true => sorted(binder, first, wanted.sort.clone(), None, None),
+                true => sorted(binder, first, wanted.sort.clone(), limit, offset),
                 false => first,
             });
             available.add(&unit.slots);

@@ -33,6 +33,7 @@ pub fn first_row(binder: &Binder<'_>, node: Node, aggregates: &[Aggregate]) -> N
         whole: true,
         rows: Some(1.0),
         sort: Vec::new(),
+        top: None,
         ends: None,
     };
     let everything = IndexRanges::all();

@@ -21,6 +21,8 @@ pub struct InterestingOrder {
     pub rows: Option<f64>,
     /// ORDER BY, whatever its keys are.
     pub sort: Vec<SortKey>,
+    /// LIMIT and OFFSET, where they count the rows that the join yields.
+    pub top: Option<(Expr, Option<Expr>)>,
     /// Of the rows of a group, those at its ends suffice. Of a query of one table alone.
     pub ends: Option<GroupEnds>,
 }
@@ -48,6 +50,7 @@ impl InterestingOrder {
             whole: true,
             rows,
             sort: sort.cloned().collect(),
+            top: None,
             ends: None,
         }
     }
