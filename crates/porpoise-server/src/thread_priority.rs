@@ -45,11 +45,6 @@ const WEIGHT_STEP: f64 = 0.8;
 /// So many threads for each core compute as nice ones; more run when a core is idle.
 const NICE_A_CORE: usize = 2;
 
-/// The slice of a thread that runs a loop, or waits for a lock. The system lets a thread that wakes
-/// go before those with longer slices (Linux from 6.12 on, for which it takes no privilege), where
-/// it would otherwise wait for the end of another program's. Of its share of a core it gets no more.
-const PROMPT_SLICE: Duration = Duration::from_micros(100);
-
 /// How low a thread's priority is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
@@ -103,11 +98,10 @@ impl Apart {
 }
 
 impl ThreadPriority {
-    /// Of this thread, which is to be prompt from here on.
+    /// Of this thread.
     pub fn of_this_thread() -> ThreadPriority {
         let id = system::this_thread();
         let base = system::niceness(id);
-        system::set_ordinary(id, base, PROMPT_SLICE);
         ThreadPriority {
             base,
             id,
@@ -158,8 +152,8 @@ impl ThreadPriority {
 
     fn set(&self, level: Level) -> bool {
         match level {
-            Level::Ordinary => system::set_ordinary(self.id, self.base, PROMPT_SLICE),
-            Level::Nicer(steps) => system::set_ordinary(self.id, self.base + steps, Duration::ZERO),
+            Level::Ordinary => system::set_ordinary(self.id, self.base),
+            Level::Nicer(steps) => system::set_ordinary(self.id, self.base + steps),
             Level::Idle => system::set_idle_class(self.id),
         }
     }
@@ -284,25 +278,24 @@ mod system {
         getpriority_process(Some(id)).unwrap_or(0)
     }
 
-    /// Puts a thread into the ordinary class, with this niceness and this slice; zero is the
-    /// system's own.
-    pub fn set_ordinary(id: ThreadId, niceness: i32, slice: Duration) -> bool {
-        set_attributes(id, libc::SCHED_OTHER, niceness, slice)
+    /// Puts a thread into the ordinary class, with this niceness.
+    pub fn set_ordinary(id: ThreadId, niceness: i32) -> bool {
+        set_attributes(id, libc::SCHED_OTHER, niceness)
     }
 
     /// Puts it into the class of threads that run when a core has nothing else to do.
     pub fn set_idle_class(id: ThreadId) -> bool {
-        set_attributes(id, libc::SCHED_IDLE, 0, Duration::ZERO)
+        set_attributes(id, libc::SCHED_IDLE, 0)
     }
 
-    fn set_attributes(id: ThreadId, class: i32, niceness: i32, slice: Duration) -> bool {
+    fn set_attributes(id: ThreadId, class: i32, niceness: i32) -> bool {
         let attributes = libc::sched_attr {
             size: size_of::<libc::sched_attr>() as u32,
             sched_policy: class as u32,
             sched_flags: 0,
             sched_nice: niceness,
             sched_priority: 0,
-            sched_runtime: slice.as_nanos() as u64,
+            sched_runtime: 0,
             sched_deadline: 0,
             sched_period: 0,
         };
@@ -353,7 +346,7 @@ mod system {
         0
     }
 
-    pub fn set_ordinary(_: ThreadId, _: i32, _: Duration) -> bool {
+    pub fn set_ordinary(_: ThreadId, _: i32) -> bool {
         false
     }
 
