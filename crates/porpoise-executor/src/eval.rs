@@ -38,11 +38,11 @@ pub trait Evaluate {
 fn constant(exec: &mut Exec<'_>, operand: &Expr) -> Result<Value> {
     // Expressions of a plan stay where they are as long as it runs.
     let place = std::ptr::from_ref(operand) as usize;
-    if let Some((_, value)) = exec.constants.iter().find(|(of, _)| *of == place) {
+    if let Some((_, value)) = exec.kept().constants.iter().find(|(of, _)| *of == place) {
         return Ok(value.clone());
     }
     let value = operand.eval(exec)?;
-    exec.constants.push((place, value.clone()));
+    exec.kept().constants.push((place, value.clone()));
     Ok(value)
 }
 

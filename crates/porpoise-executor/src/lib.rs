@@ -88,6 +88,13 @@ pub struct Exec<'a> {
     pub row_number: u64,
     /// The plans of the statement's subqueries, as `Plan::subplans`.
     subplans: &'a [Option<Subplan>],
+    /// What is kept from row to row; most statements keep nothing.
+    kept: Option<Box<Kept<'a>>>,
+}
+
+/// What the parts of an execution keep for later rows.
+#[derive(Default)]
+struct Kept<'a> {
     /// What is kept of each subquery, by `Subplan::number`; empty until one has run.
     subqueries: Vec<SubqueryState<'a>>,
     /// Rows of derived tables that are materialised once, by `Node::Derived::materialize`.
@@ -101,7 +108,7 @@ pub struct Exec<'a> {
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.
     working: HashMap<usize, Arc<RowBuffer>>,
     /// What the operators of a measured plan did, by `Node::Measured::number`.
-    pub measures: Vec<Measure>,
+    measures: Vec<Measure>,
     /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
     random: HashMap<usize, (u64, u64)>,
 }
@@ -206,11 +213,9 @@ impl<'a> Exec<'a> {
         parameters: &'a [Value],
     ) -> Exec<'a> {
         let plan = plan.get();
-        let exec = Exec::of_rows(session, engine, catalog, view, &plan.slots, parameters);
-        Exec {
-            subplans: &plan.subplans,
-            ..exec
-        }
+        let mut exec = Exec::of_rows(session, engine, catalog, view, &plan.slots, parameters);
+        exec.subplans = &plan.subplans;
+        exec
     }
 
     /// To evaluate expressions over rows that the caller has and puts into slots. Nothing of a plan
@@ -236,15 +241,17 @@ impl<'a> Exec<'a> {
             started_us,
             row_number: 0,
             subplans: &[],
-            subqueries: Vec::new(),
-            materialized: HashMap::new(),
-            hash_tables: Vec::new(),
-            value_lists: ValueLists::default(),
-            constants: Vec::new(),
-            working: HashMap::new(),
-            measures: Vec::new(),
-            random: HashMap::new(),
+            kept: None,
         }
+    }
+
+    fn kept(&mut self) -> &mut Kept<'a> {
+        self.kept.get_or_insert_default()
+    }
+
+    /// What the operators of a measured plan did, by `Node::Measured::number`.
+    pub fn take_measures(&mut self) -> Vec<Measure> {
+        std::mem::take(&mut self.kept().measures)
     }
 
     /// An expression's text in a message, with the statement's literals and its columns' names.
@@ -367,6 +374,7 @@ impl EvalContext for Exec<'_> {
         let first = (seed * 0x1_0001 + 55_555_555) & 0xFFFF_FFFF;
         let second = (seed * 0x1000_0001) & 0xFFFF_FFFF;
         let (a, b) = self
+            .kept()
             .random
             .entry(call)
             .or_insert((first % MODULUS, second % MODULUS));

@@ -151,39 +151,43 @@ impl<'a> Exec<'a> {
 
     fn subplan_result(&mut self, number: usize, kind: &SubqueryKind) -> Result<Arc<SubplanResult>> {
         let subplans: &'a [Option<Subplan>] = self.subplans;
-        if self.subqueries.is_empty() {
-            self.subqueries
-                .resize_with(subplans.len(), SubqueryState::default);
+        let kept = &mut self.kept().subqueries;
+        if kept.is_empty() {
+            kept.resize_with(subplans.len(), SubqueryState::default);
         }
         let subplan = subplans.get(number).and_then(Option::as_ref);
         let subplan = subplan.ok_or_else(|| Error::engine_error("a subquery that has no plan"))?;
         if !subplan.correlated {
-            if let Some(result) = &self.subqueries[number].result {
+            if let Some(result) = &self.kept_of(number).result {
                 return Ok(result.clone());
             }
             let result = Arc::new(self.execute_subplan(subplan, kind)?);
-            self.subqueries[number].result = Some(result.clone());
+            self.kept_of(number).result = Some(result.clone());
             return Ok(result);
         }
         let key = self.outer_values(subplan);
         if let Some(key) = &key
-            && let Some(found) = self.subqueries[number].cache.find(key)
+            && let Some(found) = self.kept_of(number).cache.find(key)
         {
             return Ok(found);
         }
         let result = Arc::new(self.execute_subplan(subplan, kind)?);
         if let Some(key) = key {
-            let cache = &mut self.subqueries[number].cache;
+            let cache = &mut self.kept.get_or_insert_default().subqueries[number].cache;
             cache.keep(&self.session.memory, key, &result);
         }
         Ok(result)
     }
 
+    fn kept_of(&mut self, number: usize) -> &mut SubqueryState<'a> {
+        &mut self.kept().subqueries[number]
+    }
+
     /// The stored bytes of the outer columns that a subquery reads. `None`: its results are not
     /// kept.
-    fn outer_values(&self, subplan: &Subplan) -> Option<Vec<u8>> {
+    fn outer_values(&mut self, subplan: &Subplan) -> Option<Vec<u8>> {
         let columns = subplan.outer_columns.as_ref()?;
-        if self.subqueries[subplan.number].cache.is_off {
+        if self.kept_of(subplan.number).cache.is_off {
             return None;
         }
         let mut key = Vec::with_capacity(columns.len() * 12);
@@ -209,11 +213,11 @@ impl<'a> Exec<'a> {
         subplan: &'a Subplan,
         kind: &SubqueryKind,
     ) -> Result<SubplanResult> {
-        let kept = self.subqueries[subplan.number].operator.take();
+        let kept = self.kept_of(subplan.number).operator.take();
         let mut input = kept.unwrap_or_else(|| operator::build(&subplan.node));
         let result = self.read_subplan(subplan, &mut *input, kind)?;
         if subplan.correlated {
-            self.subqueries[subplan.number].operator = Some(input);
+            self.kept_of(subplan.number).operator = Some(input);
         }
         Ok(result)
     }

@@ -44,7 +44,7 @@ impl Exec<'_> {
         }
         // Expressions of a plan stay where they are as long as it runs.
         let number = list.as_ptr() as usize;
-        let lists = &mut self.value_lists.lists;
+        let lists = &mut self.kept().value_lists.lists;
         let at = lists.iter().position(|(of, _)| *of == number);
         let at = at.unwrap_or_else(|| {
             lists.push((number, ListUse::GoneThrough(0)));
@@ -62,7 +62,7 @@ impl Exec<'_> {
             true => Some(Arc::new(self.sorted_list(list, domains)?)),
             false => None,
         };
-        self.value_lists.lists[at].1 = ListUse::Known(sorted.clone());
+        self.kept().value_lists.lists[at].1 = ListUse::Known(sorted.clone());
         Ok(sorted)
     }
 
@@ -75,7 +75,7 @@ impl Exec<'_> {
             }
             let values = row.iter().map(|v| size_of_val(v) + v.heap_bytes());
             let bytes = values.sum::<usize>() + size_of::<Box<[Value]>>();
-            let charge = &mut self.value_lists.charge;
+            let charge = &mut self.kept.get_or_insert_default().value_lists.charge;
             charge.add(&self.session.memory, bytes)?;
             rows.push(row.into_boxed_slice());
         }

@@ -58,7 +58,7 @@ impl Execution<'_> {
         );
         let executed = statement::execute(&mut exec, self.plan, self.columns, reply);
         if let Some(measures) = self.measures {
-            measures.replace(std::mem::take(&mut exec.measures));
+            measures.replace(exec.take_measures());
         }
         executed
     }

@@ -143,14 +143,14 @@ impl Operator for HashJoin<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.matches = None;
         let is_kept = |(number, _): &&(usize, _)| Some(*number) == self.kept;
-        self.table = match exec.hash_tables.iter().find(is_kept) {
+        self.table = match exec.kept().hash_tables.iter().find(is_kept) {
             Some((_, table)) => table.clone(),
             None => {
                 // What the last opening made is not needed beside the new one.
                 self.table = Arc::default();
                 let table = Arc::new(self.fill(exec)?);
                 if let Some(number) = self.kept {
-                    exec.hash_tables.push((number, table.clone()));
+                    exec.kept().hash_tables.push((number, table.clone()));
                 }
                 table
             }

@@ -40,7 +40,7 @@ impl<'p> Materialized<'p> {
 impl Operator for Materialized<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.at = 0;
-        if let Some(rows) = exec.materialized.get(&self.number) {
+        if let Some(rows) = exec.kept().materialized.get(&self.number) {
             self.rows = rows.clone();
             return Ok(());
         }
@@ -52,7 +52,9 @@ impl Operator for Materialized<'_> {
             rows.push(exec, &[self.slot])?;
         }
         self.rows = Arc::new(rows);
-        exec.materialized.insert(self.number, self.rows.clone());
+        exec.kept()
+            .materialized
+            .insert(self.number, self.rows.clone());
         Ok(())
     }
 

@@ -27,10 +27,11 @@ impl<'p> Measured<'p> {
     /// Adds to the figures, also where the operator failed.
     fn note(&self, exec: &mut Exec<'_>, since: Instant, note: impl FnOnce(&mut Measure, u64)) {
         let spent_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        if exec.measures.len() <= self.number {
-            exec.measures.resize(self.number + 1, Measure::default());
+        let measures = &mut exec.kept().measures;
+        if measures.len() <= self.number {
+            measures.resize(self.number + 1, Measure::default());
         }
-        let measure = &mut exec.measures[self.number];
+        let measure = &mut measures[self.number];
         measure.total_ns += spent_ns;
         note(measure, spent_ns);
     }

@@ -75,9 +75,9 @@ impl Operator for Recursive<'_> {
                 return Err(crate::Error::recursive_cte_depth(rounds));
             }
             rounds += 1;
-            exec.working.insert(self.working, Arc::new(round));
+            exec.kept().working.insert(self.working, Arc::new(round));
         }
-        exec.working.remove(&self.working);
+        exec.kept().working.remove(&self.working);
         Ok(())
     }
 
@@ -107,7 +107,12 @@ impl Working {
 impl Operator for Working {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.at = 0;
-        self.rows = exec.working.get(&self.working).cloned().unwrap_or_default();
+        self.rows = exec
+            .kept()
+            .working
+            .get(&self.working)
+            .cloned()
+            .unwrap_or_default();
         Ok(())
     }
 
