@@ -288,7 +288,7 @@ fn the_slow_query_log_has_what_took_longer_than_long_query_time() {
     );
     assert!(entry.contains("# Query_time: 0.") || entry.contains("# Query_time: 1."));
     assert!(
-        entry.contains("Rows_sent: 1\nuse d;\nSET timestamp="),
+        entry.contains("Rows_sent: 1  Rows_examined: 0\nuse d;\nSET timestamp="),
         "{entry}"
     );
     assert!(
@@ -296,6 +296,79 @@ fn the_slow_query_log_has_what_took_longer_than_long_query_time() {
         "{entry}"
     );
     assert!(!text.contains("quick one"));
+}
+
+#[test]
+fn the_slow_query_log_tells_of_rows_read_whole_tables_and_waits() {
+    let options = [
+        "--slow-query-log",
+        "--slow-query-log-file=slow",
+        "--log-queries-not-using-indexes",
+    ];
+    for product in BOTH {
+        let (server, mut root) = start(product, &options);
+        for setup in [
+            "CREATE TABLE d.many (id INT PRIMARY KEY, n INT, KEY (n))",
+            "INSERT INTO d.many WITH RECURSIVE s (n) AS
+             (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 200) SELECT n, n FROM s",
+            "SET SESSION min_examined_row_limit = 3",
+        ] {
+            root.query(setup).unwrap();
+        }
+        for sql in [
+            "SELECT 'whole', MAX(id + n) FROM d.many IGNORE INDEX (n)",
+            "SELECT 'by key', id, n FROM d.many WHERE id IN (1, 2, 3)",
+        ] {
+            root.query(sql).unwrap();
+        }
+        root.query("SET SESSION min_examined_row_limit = 201")
+            .unwrap();
+        root.query("SELECT 'too few', MAX(n + 2) FROM d.many")
+            .unwrap();
+        let text = read(&server.folder().join("data/slow"));
+        let entry = |name: &str| text.split("# User@Host").find(|e| e.contains(name));
+        let whole = entry("'whole'").unwrap_or_else(|| panic!("{product:?}: {text}"));
+        assert!(whole.contains("Rows_examined: 200"), "{product:?}: {whole}");
+        for absent in ["'by key'", "'too few'"] {
+            assert_eq!(entry(absent), None, "{product:?}: {absent}");
+        }
+    }
+}
+
+#[test]
+fn the_slow_query_log_tells_how_long_a_statement_waited_for_locks() {
+    let options = ["--slow-query-log", "--slow-query-log-file=slow"];
+    let (server, mut root) = start(Product::Porpoise, &options);
+    root.query("CREATE TABLE d.waited (id INT PRIMARY KEY)")
+        .unwrap();
+    root.query("INSERT INTO d.waited VALUES (1)").unwrap();
+    for (hold, wait) in [
+        (
+            "DELETE FROM d.waited",
+            "UPDATE d.waited SET id = 5 WHERE id = 1",
+        ),
+        ("SELECT * FROM d.waited", "ALTER TABLE d.waited ADD n INT"),
+    ] {
+        root.query("BEGIN").unwrap();
+        root.query(hold).unwrap();
+        let mut other = server.connect(Route::UnixSocket, "d").unwrap();
+        let waits = std::thread::spawn(move || {
+            other.query("SET long_query_time = 0.2").unwrap();
+            other.query(wait).unwrap();
+        });
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        root.query("ROLLBACK").unwrap();
+        waits.join().unwrap();
+        let text = read(&server.folder().join("data/slow"));
+        let entry = text.split("# User@Host").find(|entry| entry.contains(wait));
+        let entry = entry.unwrap_or_else(|| panic!("{text}"));
+        let waited = entry
+            .split("Lock_time: ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        let waited: f64 = waited.and_then(|text| text.parse().ok()).unwrap();
+        assert!((0.2..60.0).contains(&waited), "{entry}");
+    }
 }
 
 #[test]

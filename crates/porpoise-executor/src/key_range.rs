@@ -33,6 +33,13 @@ pub struct Bounds {
     pub high: Option<KeyBuf>,
 }
 
+impl Bounds {
+    /// Whether they leave nothing of a space out.
+    pub fn is_everything(&self) -> bool {
+        self.low.is_empty() && self.high.is_none()
+    }
+}
+
 /// Where a value stands among a column's possible values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fit {

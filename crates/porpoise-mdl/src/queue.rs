@@ -486,7 +486,8 @@ impl MetadataLocks {
             session,
             waiter,
         } = requester;
-        let deadline = Instant::now().checked_add(session.metadata_lock_timeout());
+        let began = Instant::now();
+        let deadline = began.checked_add(session.metadata_lock_timeout());
         let control = locks.sessions.find(session.connection_id);
         if let (Some(control), Some(want)) = (&control, request.wants.first()) {
             control.set_state(want.object.waiting_state());
@@ -511,6 +512,7 @@ impl MetadataLocks {
         if let Some(control) = &control {
             control.set_state("executing");
         }
+        session.interrupt.note_wait(began);
         ended
     }
 

@@ -35,7 +35,10 @@ pub(crate) struct SlowStatement<'a> {
     pub schema: Option<&'a str>,
     pub sql: &'a [u8],
     pub took: Duration,
+    /// Of which it waited for locks.
+    pub waited: Duration,
     pub rows_sent: u64,
+    pub rows_examined: u64,
 }
 
 impl Default for QueryLogs {
@@ -74,13 +77,16 @@ impl QueryLogs {
             schema,
             sql,
             took,
+            waited,
             rows_sent,
+            rows_examined,
         } = statement;
         let mut entry = format!(
             "# Time: {}\n# User@Host: {user}[{user}] @ {host} []  Id: {connection:5}\n\
-             # Query_time: {:.6}  Lock_time: 0.000000 Rows_sent: {rows_sent}\n",
+             # Query_time: {:.6}  Lock_time: {:.6} Rows_sent: {rows_sent}  Rows_examined: {rows_examined}\n",
             shown_time(now_us),
             took.as_secs_f64(),
+            waited.as_secs_f64(),
         )
         .into_bytes();
         if let Some(schema) = schema {

@@ -133,6 +133,8 @@ pub struct Interrupt {
     /// Held by who changes signals for which a paused statement wakes.
     pause: Mutex<()>,
     resumed: Condvar,
+    /// What its waits have taken since somebody asked, in nanoseconds.
+    waited_ns: AtomicU64,
 }
 
 impl Interrupt {
@@ -167,6 +169,17 @@ impl Interrupt {
         [InterruptCause::Killed, InterruptCause::TimeExceeded]
             .into_iter()
             .find(|cause| signals & *cause as u8 != 0)
+    }
+
+    /// A wait for a lock has ended, which began at `began`.
+    pub fn note_wait(&self, began: Instant) {
+        let waited = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.waited_ns.fetch_add(waited, Ordering::Relaxed);
+    }
+
+    /// How long the waits for locks took that have ended since this was last asked.
+    pub fn take_waited(&self) -> Duration {
+        Duration::from_nanos(self.waited_ns.swap(0, Ordering::Relaxed))
     }
 
     // ── Statements that compute by turns ─────────────────────────────────────────────────────
@@ -507,7 +520,8 @@ impl LockTable {
             hook(WaitPhase::Begin);
         }
         // A timeout beyond the clock's range is no timeout.
-        let deadline = Instant::now().checked_add(timeout);
+        let began = Instant::now();
+        let deadline = began.checked_add(timeout);
         let outcome = {
             let mut outcome = waiter.outcome.lock();
             loop {
@@ -528,6 +542,7 @@ impl LockTable {
             }
         };
         *interrupt.waiting.lock() = None;
+        interrupt.note_wait(began);
         if let Some(hook) = &hook {
             hook(WaitPhase::End);
         }

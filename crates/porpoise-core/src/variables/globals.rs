@@ -56,6 +56,7 @@ pub struct GlobalVariables {
     super_read_only: AtomicBool,
     general_log: AtomicBool,
     slow_query_log: AtomicBool,
+    log_queries_not_using_indexes: AtomicBool,
     /// How often the logs' files were to be opened anew.
     log_generation: AtomicU64,
     max_user_connections: AtomicU64,
@@ -117,6 +118,7 @@ impl GlobalVariables {
             super_read_only: AtomicBool::new(false),
             general_log: AtomicBool::new(false),
             slow_query_log: AtomicBool::new(false),
+            log_queries_not_using_indexes: AtomicBool::new(false),
             log_generation: AtomicU64::new(0),
             max_user_connections: AtomicU64::new(0),
             memory: Arc::default(),
@@ -143,6 +145,8 @@ impl GlobalVariables {
             .store(logs && is_on("general_log"), Ordering::Relaxed);
         self.slow_query_log
             .store(logs && is_on("slow_query_log"), Ordering::Relaxed);
+        self.log_queries_not_using_indexes
+            .store(is_on("log_queries_not_using_indexes"), Ordering::Relaxed);
         self.require_secure_transport
             .store(is_on("require_secure_transport"), Ordering::Relaxed);
         self.read_only.store(is_on("read_only"), Ordering::Relaxed);
@@ -282,6 +286,11 @@ impl GlobalVariables {
     #[inline]
     pub fn slow_query_log(&self) -> bool {
         self.slow_query_log.load(Ordering::Relaxed)
+    }
+
+    /// Whether the slow query log is told of statements that read whole tables, too.
+    pub fn log_queries_not_using_indexes(&self) -> bool {
+        self.log_queries_not_using_indexes.load(Ordering::Relaxed)
     }
 
     /// Has the files of the logs opened anew, which may have been renamed.

@@ -92,6 +92,8 @@ pub struct SessionVars {
     pub max_error_count: usize,
     /// `long_query_time`, in microseconds: statements that take longer are in the slow query log.
     pub long_query_time_us: u64,
+    /// `min_examined_row_limit`: statements that read fewer rows are not in the slow query log.
+    pub min_examined_row_limit: u64,
     /// `sql_log_off`: the general log is not told of this session.
     pub general_log_off: bool,
     /// `histogram_generation_max_mem_size`, in bytes.
@@ -179,6 +181,7 @@ impl SessionVars {
             default_week_format: 0,
             max_error_count: 1024,
             long_query_time_us: 10_000_000,
+            min_examined_row_limit: 0,
             general_log_off: false,
             histogram_generation_max_mem_size: 20_000_000,
             max_execution_time_ms: 0,

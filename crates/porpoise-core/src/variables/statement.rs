@@ -20,6 +20,10 @@ pub struct StatementContext {
     /// A scan read far more rows than its plan expected, or found far fewer: a plan made for the
     /// statement's own literals may be better.
     pub is_misplanned: bool,
+    /// How many rows its scans have read, before any filter.
+    pub rows_examined: u64,
+    /// A scan read a whole table, or a whole index.
+    pub uses_no_index: bool,
 }
 
 impl StatementContext {
@@ -32,6 +36,8 @@ impl StatementContext {
             ignores_errors: false,
             changes_rows: false,
             is_misplanned: false,
+            rows_examined: 0,
+            uses_no_index: false,
         }
     }
 

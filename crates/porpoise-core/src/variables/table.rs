@@ -492,7 +492,7 @@ pub static VARIABLES: &[Variable] = &[
         "FILE",
         Settable,
     ),
-    row("log_queries_not_using_indexes", Global, Bool, "0", Inert),
+    row("log_queries_not_using_indexes", Global, Bool, "0", Settable),
     applied(
         "long_query_time",
         Kind::Real {
@@ -585,7 +585,9 @@ pub static VARIABLES: &[Variable] = &[
     row("max_sort_length", Both, int(4, 8_388_608), "1024", Inert),
     row("max_sp_recursion_depth", Both, int(0, 255), "0", Inert),
     row("max_user_connections", Both, int(0, U32), "0", SetGlobal),
-    row("min_examined_row_limit", Both, int(0, U64), "0", Inert),
+    applied("min_examined_row_limit", int(0, U64), "0", |s, v| {
+        s.min_examined_row_limit = unsigned(v)
+    }),
     row(
         "net_buffer_length",
         Both,

@@ -149,6 +149,7 @@ impl<'p> ScanOperator<'p> {
 
     /// Filters, locks and checks again the row in the slot.
     fn accept(&self, exec: &mut Exec<'_>) -> Result<Accepted> {
+        exec.session.statement.rows_examined += 1;
         if !all_true(&self.scan.filter, exec)? {
             return Ok(Accepted::No);
         }
@@ -409,6 +410,9 @@ impl Operator for ScanOperator<'_> {
                 };
                 self.leaps = Some(Box::new((Leaps::open(exec, skip, table)?, end)));
             }
+        }
+        if self.bounds.first().is_some_and(Bounds::is_everything) {
+            exec.session.statement.uses_no_index = true;
         }
         Ok(())
     }

@@ -83,15 +83,27 @@ impl ClientSession {
     #[inline]
     pub(super) fn begin_timing(&self) -> Timing {
         let is_on = self.server.engine.variables().slow_query_log();
-        Timing(is_on.then(Instant::now))
+        Timing(is_on.then(|| {
+            self.session.state.interrupt.take_waited();
+            Instant::now()
+        }))
     }
 
-    /// A statement has ended: tells the slow query log, if it took longer than `long_query_time`.
+    /// A statement has ended: tells the slow query log, if it took longer than `long_query_time`, or
+    /// read whole tables where such statements are wanted, and didn't read too few rows.
     #[inline]
     pub(super) fn end_timing(&self, timing: Timing, sql: impl FnOnce() -> Vec<u8>) {
         let Some(began) = timing.0 else { return };
         let took = began.elapsed();
-        if took >= Duration::from_micros(self.session.state.long_query_time_us) {
+        let state = &self.session.state;
+        let is_slow = took >= Duration::from_micros(state.long_query_time_us)
+            || (state.statement.uses_no_index
+                && self
+                    .server
+                    .engine
+                    .variables()
+                    .log_queries_not_using_indexes());
+        if is_slow && state.statement.rows_examined >= state.min_examined_row_limit {
             self.write_slow(took, &sql());
         }
     }
@@ -108,7 +120,9 @@ impl ClientSession {
             schema: self.session.current_schema(),
             sql: without_end(sql),
             took,
+            waited: state.interrupt.take_waited(),
             rows_sent: if has_rows { state.found_rows } else { 0 },
+            rows_examined: state.statement.rows_examined,
         };
         let globals = self.server.engine.variables();
         self.server.query_logs.slow(globals, &statement);
