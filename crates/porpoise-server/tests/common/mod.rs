@@ -21,7 +21,7 @@ use porpoise_transport::{SharedMemory, Stream};
 
 /// Waits until `what` is so, or fails.
 #[track_caller]
-pub fn eventually(what: impl Fn() -> bool) {
+pub fn eventually(mut what: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !what() {
         assert!(Instant::now() < end, "it never came true");
