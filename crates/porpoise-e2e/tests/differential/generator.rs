@@ -119,6 +119,59 @@ const UNITS: &[&str] = &[
     "MINUTE",
     "MICROSECOND",
 ];
+/// Constants that are compared with columns of other types.
+const MIXED: &[&str] = &[
+    "'10'",
+    "'1.5'",
+    "'-1.50'",
+    "'12345.67'",
+    "'1e1'",
+    "' 7'",
+    "'7 '",
+    "'abc'",
+    "''",
+    "'2024-02-29'",
+    "'2024-2-29'",
+    "'20240229'",
+    "'2024-02-29 12:30:45'",
+    "'10:11:12'",
+    "1.5",
+    "2.5e0",
+    "1e30",
+    "10.0",
+    "20240229",
+    "20240229123045",
+    "18446744073709551615",
+    "-9223372036854775808",
+    "DATE'2024-02-29'",
+    "TIMESTAMP'2024-02-29 12:30:45'",
+    "TIME'10:11:12'",
+    "0x3130",
+    "b'1010'",
+    "TRUE",
+    "NULL",
+];
+/// Types that are rare, or that MariaDB treats in ways of its own: how they are compared, and what
+/// they are.
+const RARE: &[(Kind, &str)] = &[
+    (Kind::Decimal, "DOUBLE"),
+    (Kind::Decimal, "FLOAT"),
+    (Kind::Decimal, "DECIMAL(20,5)"),
+    (Kind::Decimal, "DECIMAL(30,0)"),
+    (Kind::Int, "BIGINT UNSIGNED"),
+    (Kind::Int, "YEAR"),
+    (Kind::Int, "MEDIUMINT ZEROFILL"),
+    (Kind::DateTime, "TIMESTAMP(3)"),
+    (Kind::DateTime, "TIME"),
+    (Kind::Text("utf8mb4_bin"), "ENUM('a','b','10','abc','')"),
+    (Kind::Text("utf8mb4_bin"), "SET('a','b','10')"),
+    (Kind::Text("binary"), "VARBINARY(20)"),
+    (Kind::Text("binary"), "BINARY(4)"),
+    (
+        Kind::Text("utf8mb4_0900_ai_ci"),
+        "VARCHAR(20) COLLATE utf8mb4_0900_ai_ci",
+    ),
+];
 /// Lengths and positions, also unusual ones.
 const COUNTS: &[&str] = &[
     "0",
@@ -184,16 +237,38 @@ pub struct Generator {
     aliases: u32,
     /// The common tables of the query being made: names, and what they are.
     commons: Vec<(String, String)>,
+    /// Values of any types are compared, in columns of all types: what MariaDB answers otherwise.
+    mixes: bool,
+}
+
+/// A query without grouping, in parts.
+pub struct Parts {
+    /// `WITH …`, or nothing.
+    pub with: String,
+    pub items: String,
+    pub from: String,
+    pub condition: String,
 }
 
 impl Generator {
+    /// Of statements that MariaDB and Porpoise answer alike.
     pub fn new(seed: u64) -> Generator {
+        Generator::of(seed, false)
+    }
+
+    /// Of statements on which Porpoise agrees with itself only.
+    pub fn mixing(seed: u64) -> Generator {
+        Generator::of(seed, true)
+    }
+
+    fn of(seed: u64, mixes: bool) -> Generator {
         let mut generator = Generator {
             random: fastrand::Rng::with_seed(seed),
             tables: Vec::new(),
             nested: 0,
             aliases: 0,
             commons: Vec::new(),
+            mixes,
         };
         for number in 0..generator.random.usize(2..4) {
             let table = generator.table(number);
@@ -267,6 +342,14 @@ impl Generator {
             let bases: Vec<&Column> = columns
                 .iter()
                 .filter(|column| !column.definition.starts_with("CHAR"))
+                // What year it is decides on what a TIME's year is.
+                .filter(|column| {
+                    !column
+                        .definition
+                        .trim_end_matches(" NOT NULL")
+                        .ends_with("TIME")
+                        || column.definition.starts_with("DATE")
+                })
                 .collect();
             let base = bases[self.random.usize(0..bases.len())];
             let (kind, ty, expr) = match base.kind {
@@ -306,6 +389,10 @@ impl Generator {
 
     fn column(&mut self, number: usize) -> Column {
         let (kind, ty) = match self.random.u32(0..10) {
+            0..5 if self.mixes => {
+                let (kind, ty) = RARE[self.random.usize(0..RARE.len())];
+                (kind, ty.to_string())
+            }
             0..4 => (
                 Kind::Int,
                 self.pick(&["SMALLINT", "INT", "BIGINT", "INT UNSIGNED", "TINYINT"])
@@ -350,8 +437,13 @@ impl Generator {
             0
         };
         let count = self.random.usize(least..ROWS_MAX);
+        let verb = if self.mixes {
+            "INSERT IGNORE"
+        } else {
+            "INSERT"
+        };
         let mut rows: Vec<String> = (1..=count)
-            .map(|id| self.insert(table, "INSERT", id, ""))
+            .map(|id| self.insert(table, verb, id, ""))
             .collect();
         if self.tables[table].is_large {
             rows.push(self.enlarge(table));
@@ -661,6 +753,15 @@ impl Generator {
 
     /// Two expressions that can be compared.
     fn pair(&mut self, scope: &[Readable], depth: u32) -> (String, String) {
+        if self.mixes && self.chance(40) {
+            let column = scope[self.random.usize(0..scope.len())].text.clone();
+            let other = match self.random.u32(0..3) {
+                0 => self.pick(MIXED).to_string(),
+                1 => self.item(scope, depth),
+                _ => scope[self.random.usize(0..scope.len())].text.clone(),
+            };
+            return (column, other);
+        }
         match self.random.u32(0..6) {
             0..3 => (self.number(scope, depth), self.number(scope, depth)),
             3 | 4 => (self.text(scope, depth), self.text(scope, depth)),
@@ -683,6 +784,9 @@ impl Generator {
     }
 
     fn constant(&mut self, kind: Kind) -> String {
+        if self.mixes && self.chance(50) {
+            return self.pick(MIXED).to_string();
+        }
         self.value(kind, false)
     }
 
@@ -910,9 +1014,15 @@ impl Generator {
                 scope.extend(made(&derived));
                 return format!("{common} {derived}");
             }
-            let (number, text) = (self.number(&own, 1), self.text(&own, 1));
+            // A quotient that is stored is rounded, one that isn't has more digits.
+            let depth = u32::from(!self.mixes);
+            let (number, text) = (self.number(&own, depth), self.text(&own, 1));
             let condition = self.condition(&own, 1);
-            let distinct = self.pick(&["", "DISTINCT "]);
+            // Which of equal texts is kept shows in what is made of it.
+            let distinct = match self.mixes {
+                true => "",
+                false => self.pick(&["", "DISTINCT "]),
+            };
             scope.extend(made(&derived));
             let query = format!(
                 "(SELECT {distinct}{number} AS n, {text} AS s FROM {name} {alias} WHERE {condition})"
@@ -999,14 +1109,46 @@ impl Generator {
             2..6 => self.of_one_table(),
             _ => self.select(),
         };
+        format!("{}{query}", self.with())
+    }
+
+    /// `WITH …`, where the query has common tables.
+    fn with(&self) -> String {
         if self.commons.is_empty() {
-            return query;
+            return String::new();
         }
         let commons = self.commons.iter();
         let commons: Vec<String> = commons
             .map(|(name, query)| format!("{name} AS {query}"))
             .collect();
-        format!("WITH {} {query}", commons.join(", "))
+        format!("WITH {} ", commons.join(", "))
+    }
+
+    /// A query whose rows depend on its condition row by row.
+    pub fn parts(&mut self) -> Parts {
+        self.nested = 0;
+        self.commons.clear();
+        let (from, scope) = match self.chance(30) {
+            true => {
+                let large = self.tables.len() - 1;
+                let (alias, name) = (self.alias(), self.tables[large].name.clone());
+                (format!("{name} {alias}"), self.readable(large, &alias))
+            }
+            false => self.from(),
+        };
+        let items: Vec<String> = (0..self.random.usize(1..4))
+            .map(|_| self.item(&scope, 1))
+            .collect();
+        let condition = match self.chance(40) {
+            true => self.selective(&scope, 2, true),
+            false => self.condition(&scope, 2),
+        };
+        Parts {
+            with: self.with(),
+            items: items.join(", "),
+            from,
+            condition,
+        }
     }
 
     /// Queries whose columns are alike, put together.

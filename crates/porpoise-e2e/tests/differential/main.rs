@@ -29,6 +29,7 @@
 //! one that differs.
 
 mod generator;
+mod oracles;
 
 use std::fmt::Write;
 use std::fs::File;
@@ -278,6 +279,12 @@ impl Trial {
     }
 }
 
+/// The file that statements are to be written to, if any.
+fn file_of_statements() -> Option<File> {
+    let path = std::env::var_os("PORPOISE_STATEMENTS")?;
+    Some(File::create(path).expect("the file of statements can be made"))
+}
+
 fn seeds() -> Range<u64> {
     let Ok(text) = std::env::var("PORPOISE_SEEDS") else {
         return SEEDS_DEFAULT;
@@ -299,8 +306,7 @@ fn random_statements_have_one_answer() {
         porpoise: connect(&ours),
         statements: 0,
         differences: 0,
-        written: std::env::var_os("PORPOISE_STATEMENTS")
-            .map(|path| File::create(path).expect("the file of statements can be made")),
+        written: file_of_statements(),
     };
     let seeds = seeds();
     for seed in seeds.clone() {
