@@ -231,6 +231,14 @@ impl Wire {
     /// # Errors
     /// The server's refusal of any of its statements, or a broken connection.
     pub fn query(&mut self, sql: &str) -> Result<Reply, Error> {
+        self.query_bytes(sql.as_bytes())
+    }
+
+    /// As [`query`](Self::query), of a text in any encoding.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query).
+    pub fn query_bytes(&mut self, sql: &[u8]) -> Result<Reply, Error> {
         if self.lost {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
         }
@@ -308,10 +316,10 @@ impl Wire {
         }
     }
 
-    fn converse(&mut self, sql: &str) -> Result<Reply, Error> {
+    fn converse(&mut self, sql: &[u8]) -> Result<Reply, Error> {
         self.sequence = 0;
         let mut command = vec![3];
-        command.extend(sql.as_bytes());
+        command.extend(sql);
         self.send(&command)?;
         let mut first = None;
         loop {

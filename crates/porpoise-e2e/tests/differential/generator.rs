@@ -16,7 +16,7 @@ pub enum Kind {
     DateTime,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
     kind: Kind,
@@ -25,7 +25,7 @@ pub struct Column {
     pub is_generated: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Table {
     pub name: String,
     pub columns: Vec<Column>,
@@ -1317,6 +1317,84 @@ impl Generator {
             }
         }
         format!("SELECT {text} FROM {from}{condition}{tail}")
+    }
+
+    /// A table's number, an ALTER TABLE of it, and the table as it is afterwards.
+    pub fn alteration(&mut self) -> (usize, String, Table) {
+        let number = self.random.usize(0..self.tables.len());
+        let mut table = self.tables[number].clone();
+        let any = 1 + self.random.usize(0..table.columns.len() - 1);
+        let mut column = self.column(any);
+        let change = match self.random.u32(0..10) {
+            0..4 => {
+                column.name = format!("a{}", self.random.u32(0..1_000_000));
+                self.give_default(&table, &mut column);
+                // Keys tell columns by their places.
+                let place = match table.is_large || self.chance(40) {
+                    true => table.columns.len(),
+                    false => any,
+                };
+                let after = match place == table.columns.len() {
+                    true => String::new(),
+                    false => format!(" AFTER {}", table.columns[place - 1].name),
+                };
+                let change = format!("ADD COLUMN {} {}{after}", column.name, column.definition);
+                table.columns.insert(place, column);
+                change
+            }
+            4..8 => {
+                let before = &table.columns[any];
+                column.name = before.name.clone();
+                let change = format!("MODIFY COLUMN {} {}", column.name, column.definition);
+                table.columns[any] = column;
+                change
+            }
+            8 if !table.is_large && table.columns.len() > 3 => {
+                let column = table.columns.remove(any);
+                format!("DROP COLUMN {}", column.name)
+            }
+            _ => {
+                let name = format!("ka{}", self.random.u32(0..1_000_000));
+                format!("ADD KEY {name} ({}, id)", table.columns[any].name)
+            }
+        };
+        let how = self.pick(&["", "", ", ALGORITHM=COPY"]);
+        (
+            number,
+            format!("ALTER TABLE {} {change}{how}", table.name),
+            table,
+        )
+    }
+
+    /// Often a default for a new column: a constant, or made of the row's other columns.
+    fn give_default(&mut self, table: &Table, column: &mut Column) {
+        match self.random.u32(0..4) {
+            0 | 1 => {}
+            _ if column.definition.starts_with("TEXT") => {}
+            2 => {
+                let value = self.value(column.kind, column.nullable);
+                let _ = write!(column.definition, " DEFAULT {value}");
+            }
+            _ => {
+                let numbers: Vec<&Column> = table
+                    .columns
+                    .iter()
+                    .filter(|of| of.kind == Kind::Int && !of.is_generated)
+                    .collect();
+                if column.kind == Kind::Int {
+                    let of = &numbers[self.random.usize(0..numbers.len())].name;
+                    let _ = write!(column.definition, " DEFAULT (COALESCE({of}, 0) % 100 + 1)");
+                }
+            }
+        }
+    }
+
+    /// A statement of thousands of literals: rows for an empty table `bulk` of a number and a text.
+    pub fn bulk(&mut self) -> String {
+        let rows: Vec<String> = (0..self.random.usize(2000..4500))
+            .map(|id| format!("({id}, {})", self.literal(Kind::Text(""))))
+            .collect();
+        format!("INSERT INTO bulk VALUES {}", rows.join(", "))
     }
 
     /// A statement that changes rows.

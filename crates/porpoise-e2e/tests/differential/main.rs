@@ -46,6 +46,8 @@ const SEEDS_DEFAULT: Range<u64> = 1..9;
 const STATEMENTS: usize = 100;
 /// How many of a hundred statements change rows.
 const CHANGES_PERCENT: u32 = 15;
+/// How many of a hundred statements alter a table.
+const ALTERATIONS_PERCENT: u32 = 4;
 const SCHEMA: &str = "differential";
 /// How many rows of an answer are shown.
 const SHOWN_MAX: usize = 8;
@@ -62,7 +64,11 @@ enum Answer {
 
 impl Answer {
     fn to(wire: &mut Wire, sql: &str) -> Answer {
-        match wire.query(sql) {
+        Answer::to_bytes(wire, sql.as_bytes())
+    }
+
+    fn to_bytes(wire: &mut Wire, sql: &[u8]) -> Answer {
+        match wire.query_bytes(sql) {
             Ok(Reply::Rows { mut rows, .. }) => {
                 rows.sort();
                 Answer::Rows(rows)
@@ -71,7 +77,9 @@ impl Answer {
             Err(Error::Server {
                 number, message, ..
             }) => Answer::Refused(number, message),
-            Err(error @ Error::Connection(_)) => panic!("{sql}: {error}"),
+            Err(error @ Error::Connection(_)) => {
+                panic!("{}: {error}", String::from_utf8_lossy(sql))
+            }
         }
     }
 
@@ -163,6 +171,31 @@ struct Trial {
     differences: usize,
     /// The file that statements are written to, if any.
     written: Option<File>,
+    /// The clients' character set is latin1.
+    is_latin1: bool,
+}
+
+/// Modes that are tried, after the default.
+const MODES: &[&str] = &[
+    "",
+    "STRICT_TRANS_TABLES",
+    "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO",
+    "PIPES_AS_CONCAT,ANSI_QUOTES,STRICT_TRANS_TABLES",
+    "NO_UNSIGNED_SUBTRACTION,NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES",
+    "PAD_CHAR_TO_FULL_LENGTH",
+    "HIGH_NOT_PRECEDENCE,IGNORE_SPACE",
+    "TRADITIONAL",
+];
+
+/// A text in the clients' character set.
+fn encoded(sql: &str, is_latin1: bool) -> Vec<u8> {
+    match is_latin1 {
+        false => sql.as_bytes().to_vec(),
+        true => sql
+            .chars()
+            .map(|c| u8::try_from(c).expect("what is generated is in latin1"))
+            .collect(),
+    }
 }
 
 impl Trial {
@@ -171,8 +204,13 @@ impl Trial {
             writeln!(file, "{sql};").expect("the statements can be written down");
         }
         self.statements += 1;
-        let theirs = Answer::to(&mut self.mariadb, sql);
-        (theirs, Answer::to(&mut self.porpoise, sql))
+        let bytes = encoded(sql, self.is_latin1);
+        let theirs = Answer::to_bytes(&mut self.mariadb, &bytes);
+        (theirs, Answer::to_bytes(&mut self.porpoise, &bytes))
+    }
+
+    fn ask(&mut self, sql: &str) -> Answer {
+        Answer::to_bytes(&mut self.porpoise, &encoded(sql, self.is_latin1))
     }
 
     fn compare(&mut self, seed: u64, sql: &str, how: &str, expected: &Answer, got: &Answer) {
@@ -190,14 +228,32 @@ impl Trial {
 
     fn run(&mut self, seed: u64) {
         let mut generator = Generator::new(seed);
+        let charset = match seed % 7 {
+            3 => "latin1 COLLATE latin1_swedish_ci",
+            _ => "utf8mb4 COLLATE utf8mb4_general_ci",
+        };
+        self.is_latin1 = charset.starts_with("latin1");
+        let mode = match usize::try_from(seed % 16).map(|at| MODES.get(at)) {
+            Ok(Some(mode)) => format!("'{mode}'"),
+            _ => "DEFAULT".to_string(),
+        };
         for sql in [
             format!("DROP DATABASE IF EXISTS {SCHEMA}"),
             format!("CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"),
             format!("USE {SCHEMA}"),
-            "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci".to_string(),
+            format!("SET NAMES {charset}"),
+            "CREATE TABLE bulk (id INT PRIMARY KEY, c VARCHAR(60), KEY (c))".to_string(),
         ] {
             // MariaDB has no copies of the tables to drop.
             self.both(&sql);
+        }
+        // MariaDB cuts off what doesn't fit into DATETIME(n) unless it is told to round.
+        let rounds = match mode.strip_suffix('\'') {
+            Some(modes) => format!("{modes},TIME_ROUND_FRACTIONAL'"),
+            None => mode.clone(),
+        };
+        for (wire, mode) in [(&mut self.mariadb, &rounds), (&mut self.porpoise, &mode)] {
+            Answer::to(wire, &format!("SET sql_mode = {mode}"));
         }
         for table in 0..generator.tables.len() {
             let name = generator.tables[table].name.clone();
@@ -208,9 +264,17 @@ impl Trial {
                 self.compare(seed, &sql, "on MariaDB", &theirs, &ours);
             }
         }
+        let sql = generator.bulk();
+        let (theirs, ours) = self.both(&sql);
+        self.compare(seed, "thousands of literals", "on MariaDB", &theirs, &ours);
+        let (theirs, ours) = self.both("SELECT * FROM bulk");
+        self.compare(seed, "thousands of literals", "on MariaDB", &theirs, &ours);
         let mut has_copies = false;
         for _ in 0..STATEMENTS {
-            if generator.chance(CHANGES_PERCENT) {
+            if generator.chance(ALTERATIONS_PERCENT) {
+                self.alter(seed, &mut generator);
+                has_copies = false;
+            } else if generator.chance(CHANGES_PERCENT) {
                 let sql = generator.change();
                 self.change(seed, &generator, &sql);
                 has_copies = false;
@@ -239,6 +303,32 @@ impl Trial {
         }
     }
 
+    /// Alters a table that has rows.
+    fn alter(&mut self, seed: u64, generator: &mut Generator) {
+        let (number, sql, altered) = generator.alteration();
+        let before = generator.tables[number].clone();
+        let (theirs, ours) = self.both(&sql);
+        match (&theirs, &ours) {
+            // How many rows were copied is each server's own affair.
+            (Answer::Done(_), Answer::Done(_)) => {
+                generator.tables[number] = altered;
+                let read = format!("SELECT * FROM {}", before.name);
+                let (theirs, ours) = self.both(&read);
+                if theirs.agrees_with(&ours) {
+                    return;
+                }
+                self.compare(seed, &sql, "the table on MariaDB", &theirs, &ours);
+                self.both(&format!("DELETE FROM {}", before.name));
+            }
+            (Answer::Refused(..), Answer::Refused(..)) => {}
+            _ => {
+                self.compare(seed, &sql, "on MariaDB", &theirs, &ours);
+                self.both(&format!("DROP TABLE {}", before.name));
+                self.both(&before.definition(&before.name, true));
+            }
+        }
+    }
+
     /// Makes the copies without keys again.
     fn copy(&mut self, generator: &Generator) {
         for table in &generator.tables {
@@ -249,7 +339,7 @@ impl Trial {
                 table.definition(&copy, false),
                 format!("INSERT INTO {copy} ({given}) SELECT {given} FROM {name} ORDER BY RAND(1)"),
             ] {
-                if let Answer::Refused(number, message) = Answer::to(&mut self.porpoise, &sql) {
+                if let Answer::Refused(number, message) = self.ask(&sql) {
                     panic!("{sql}: {number} {message}");
                 }
             }
@@ -261,9 +351,9 @@ impl Trial {
         self.compare(seed, sql, "on MariaDB", &theirs, &ours);
         let Answer::Rows(_) = &ours else { return };
         let quoted = sql.replace('\'', "''");
-        Answer::to(&mut self.porpoise, &format!("PREPARE s FROM '{quoted}'"));
+        self.ask(&format!("PREPARE s FROM '{quoted}'"));
         for time in ["prepared", "prepared, the second time"] {
-            let prepared = Answer::to(&mut self.porpoise, "EXECUTE s");
+            let prepared = self.ask("EXECUTE s");
             self.compare(seed, sql, time, &ours, &prepared);
         }
         let mut unkeyed = sql.to_string();
@@ -271,7 +361,7 @@ impl Trial {
             let name = &table.name;
             unkeyed = unkeyed.replace(&format!(" {name} "), &format!(" {name}n "));
         }
-        let unkeyed = Answer::to(&mut self.porpoise, &unkeyed);
+        let unkeyed = self.ask(&unkeyed);
         // An expression that fails may not be reached on every path.
         if let Answer::Rows(_) = &unkeyed {
             self.compare(seed, sql, "against tables without keys", &unkeyed, &ours);
@@ -307,6 +397,7 @@ fn random_statements_have_one_answer() {
         statements: 0,
         differences: 0,
         written: file_of_statements(),
+        is_latin1: false,
     };
     let seeds = seeds();
     for seed in seeds.clone() {
