@@ -110,6 +110,7 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
                     let divide = crate::Arithmetic::Divide;
                     match &part.kind {
                         ExprKind::Arithmetic { op, .. } => *op == divide,
+                        ExprKind::Aggregate(_) => true,
                         // What it selects may be one.
                         ExprKind::Subquery { kind, .. } => {
                             matches!(kind, SubqueryKind::Scalar { .. })

@@ -293,7 +293,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         types.extend(
             self.aggregates
                 .iter()
-                .map(|(_, aggregate)| typing::slot_type(&aggregate.ty)),
+                .map(|(_, aggregate)| typing::slot_type(&held_type(aggregate))),
         );
         if self.rollup {
             types.push(DataType::BIGINT_UNSIGNED);
@@ -646,4 +646,20 @@ fn add_subqueries(binder: &Binder<'_>, expr: &Expr, found: &mut Vec<(usize, Opti
         }
         false
     });
+}
+
+/// The type in which an aggregate is kept: an average, which is a quotient, has more digits than it
+/// shows.
+fn held_type(aggregate: &Aggregate) -> DataType {
+    /// What is computed of a quotient has its digits in such groups.
+    const GROUP: u8 = 9;
+    match aggregate.ty {
+        DataType::Decimal {
+            precision, scale, ..
+        } if aggregate.function.name == "AVG" => {
+            let held = (scale.div_ceil(GROUP) * GROUP).min(30).max(scale);
+            DataType::decimal((precision + held - scale).min(65), held)
+        }
+        ref ty => ty.clone(),
+    }
 }
