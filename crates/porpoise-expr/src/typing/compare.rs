@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | integers | integers |
 //! | exact numbers | decimals |
+//! | an exact number, a string | decimals, which have room for all digits |
+//! | a BIGINT column, a constant of floating point | decimals |
 //! | strings | text in their common collation, bytes if one is binary |
 //! | a date or time, a string or constant number | dates and times |
 //! | JSON, anything | JSON |
