@@ -530,7 +530,11 @@ errors! {
     WindowNotDefined window_not_defined(name) = 3579 "HY000" "Window name '{}' is not defined.";
     WindowCircularity window_circularity() = 3580 "HY000" "There is a circularity in the window dependency graph.";
     WindowRedefinesPartition window_redefines_partition() = 3581 "HY000" "A window which depends on another cannot define partitioning.";
-    WindowRangeOrder window_range_order() = 3587 "HY000" "Window with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type";
+    WindowNoInheritFrame window_no_inherit_frame(name) = 3582 "HY000" "Window '{}' has a frame definition, so cannot be referenced by another window.";
+    WindowRedefinesOrder window_redefines_order(window, base) = 3583 "HY000" "Window '{}' cannot inherit '{}' since both contain an ORDER BY clause.";
+    WindowFrameTemporal window_frame_temporal(window) = 3588 "HY000" "Window '{}' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.";
+    WindowFrameNumeric window_frame_numeric(window) = 3589 "HY000" "Window '{}' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.";
+    WindowRangeOrder window_range_order(window) = 3587 "HY000" "Window '{}' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type";
     NoData no_data() = 1329 "02000" "No data - zero rows fetched, selected, or processed";
     InvalidJsonTextInColumn invalid_json_text_in_column(message, position, column) = 3140 "22032" "Invalid JSON text: \"{}\" at position {} in value for column '{}'.";
     AutoIncrementExhausted auto_increment_exhausted() = 1467 "HY000" "Failed to read auto-increment value from storage engine";

@@ -31,7 +31,13 @@ pub fn with_defaults(
         }
     }
     for (position, column) in table.columns.iter().enumerate() {
-        if set[position] || column.auto_increment || column.generated.is_some() {
+        if set[position] || column.generated.is_some() {
+            continue;
+        }
+        if column.auto_increment {
+            if !strict && !column.nullable {
+                values[position] = implicit_default(&column.ty);
+            }
             continue;
         }
         match &column.default {
@@ -77,7 +83,8 @@ pub fn default_value(exec: &mut Exec<'_>, column: &Column, strict: bool) -> Resu
             let value = expr.eval(exec)?;
             store(exec, column, value, &expr.ty)?
         }
-        ColumnDefault::None if column.nullable || !strict => Value::Null,
+        ColumnDefault::None if column.nullable => Value::Null,
+        ColumnDefault::None if !strict => implicit_default(&column.ty),
         ColumnDefault::None => {
             if let DataType::Enum(_) = column.ty {
                 // An ENUM that takes no NULL has its first member for a default.

@@ -568,7 +568,7 @@ fn arithmetic(
                 Arithmetic::Divide | Arithmetic::Modulo if b.is_zero() => {
                     return division_by_zero(exec);
                 }
-                Arithmetic::Divide => a.quotient(&b, *scale),
+                Arithmetic::Divide => quotient(&a, &b, *scale, expr),
                 Arithmetic::Modulo => a.checked_rem(&b),
                 _ => return Err(Error::wrong_arguments("operator")),
             };
@@ -596,6 +596,17 @@ fn arithmetic(
             }
         }
     }
+}
+
+/// `a / b`, which is shown with a scale: so many digits more than its dividend's type has.
+fn quotient(a: &Decimal, b: &Decimal, scale: u8, expr: &Expr) -> Option<Decimal> {
+    let dividend = match &expr.kind {
+        ExprKind::Arithmetic { left, .. } => left.ty.decimals(),
+        _ => 0,
+    };
+    // A parameter's value may have fewer digits than its type.
+    let missing = dividend.saturating_sub(a.scale());
+    a.quotient(b, scale.saturating_sub(dividend) + missing)
 }
 
 fn negate(exec: &Exec<'_>, value: Value, ty: &DataType, expr: &Expr) -> Result<Value> {

@@ -290,9 +290,18 @@ fn edge(
     let Some(bound) = bound else {
         return Ok(Some(Edge::Open));
     };
-    let value = bound.value.eval(exec)?;
+    let mut value = bound.value.eval(exec)?;
+    let mut inclusive = bound.inclusive;
+    // Doubles stand for all numbers that are nearest to them.
+    if let (Value::Double(number), false) = (&mut value, ty.is_exact_in_double()) {
+        *number = match lower {
+            true => number.next_down(),
+            false => number.next_up(),
+        };
+        inclusive = true;
+    }
     Ok(match fit(value, ty, exec) {
-        Fit::Exact(value) => Some(Edge::At(value, bound.inclusive)),
+        Fit::Exact(value) => Some(Edge::At(value, inclusive)),
         // Nothing equals the value: above the floor is above it, up to the floor is below it.
         Fit::Above(floor) => Some(Edge::At(floor, !lower)),
         Fit::BelowAll if lower => Some(Edge::Open),

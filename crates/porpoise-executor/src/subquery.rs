@@ -15,6 +15,7 @@ use porpoise_expr::key;
 use porpoise_expr::{Comparison, Domain, EvalContext, Expr, ExprKind, SubqueryKind};
 use porpoise_planner::plan::Subplan;
 use porpoise_types::{KeyBuf, Value};
+use smallvec::SmallVec;
 
 use crate::eval::Evaluate;
 use crate::operator::{BoxedOperator, Operator};
@@ -22,7 +23,8 @@ use crate::{Exec, operator};
 
 /// What an uncorrelated subquery gave.
 enum SubplanResult {
-    Value(Value),
+    /// Its only row; NULLs where there is none.
+    Row(SmallVec<[Value; 1]>),
     Exists(bool),
     Rows(Rows),
 }
@@ -50,7 +52,7 @@ impl SubplanResult {
         const KEPT_ROWS_MAX: usize = 64;
         let of_value = |value: &Value| size_of::<Value>() + value.as_bytes().map_or(0, <[u8]>::len);
         match self {
-            SubplanResult::Value(value) => Some(of_value(value)),
+            SubplanResult::Row(row) => Some(row.iter().map(of_value).sum()),
             SubplanResult::Exists(_) => Some(size_of::<SubplanResult>()),
             SubplanResult::Rows(rows) if rows.count <= KEPT_ROWS_MAX => {
                 let searched = rows.searched.iter().flatten().map(of_value).sum::<usize>();
@@ -138,7 +140,9 @@ impl<'a> Exec<'a> {
     pub(super) fn subquery(&mut self, number: usize, kind: &SubqueryKind) -> Result<Value> {
         let result = self.subplan_result(number, kind)?;
         match (&*result, kind) {
-            (SubplanResult::Value(value), _) => Ok(value.clone()),
+            (SubplanResult::Row(row), SubqueryKind::Scalar { column }) => {
+                Ok(row.get(*column).cloned().unwrap_or(Value::Null))
+            }
             (SubplanResult::Exists(found), SubqueryKind::Exists { negated }) => {
                 Ok(truth(found != negated))
             }
@@ -230,18 +234,19 @@ impl<'a> Exec<'a> {
     ) -> Result<SubplanResult> {
         input.open(self)?;
         match kind {
-            SubqueryKind::Scalar => {
+            SubqueryKind::Scalar { .. } => {
+                let mut row = SmallVec::with_capacity(subplan.output.len());
                 if !input.next(self)? {
-                    return Ok(SubplanResult::Value(Value::Null));
+                    row.resize(subplan.output.len(), Value::Null);
+                    return Ok(SubplanResult::Row(row));
                 }
-                let value = match subplan.output.first() {
-                    Some(output) => output.eval(self)?,
-                    None => Value::Null,
-                };
+                for output in &subplan.output {
+                    row.push(output.eval(self)?);
+                }
                 if input.next(self)? {
                     return Err(Error::subquery_returns_many_rows());
                 }
-                Ok(SubplanResult::Value(value))
+                Ok(SubplanResult::Row(row))
             }
             SubqueryKind::Exists { .. } => Ok(SubplanResult::Exists(input.next(self)?)),
             SubqueryKind::Quantified { operand, .. } => {
@@ -398,7 +403,7 @@ mod tests {
 
     /// Keeps so many results; tells whether the last one is found again.
     fn kept(cache: &mut ResultCache, account: &Arc<MemoryAccount>, count: u32) -> bool {
-        let result = Arc::new(SubplanResult::Value(Value::Int(1)));
+        let result = Arc::new(SubplanResult::Row(smallvec::smallvec![Value::Int(1)]));
         let key = |number: u32| {
             [0; 100]
                 .iter()

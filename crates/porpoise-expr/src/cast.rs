@@ -136,7 +136,8 @@ pub fn cast(
                 )
             } else {
                 let (converted, loss) = convert::to_int(&number);
-                if loss == Loss::OutOfRange && converted > 0 {
+                // Only a text's number wraps around.
+                if loss == Loss::OutOfRange && converted > 0 && matches!(number, Value::Text(_)) {
                     let (unsigned, loss) = convert::to_uint(&number);
                     if loss != Loss::OutOfRange {
                         return Ok((
@@ -166,6 +167,12 @@ pub fn cast(
                 Value::Double(f64::from(converted as f32)),
                 lost(loss, Lost::Truncated("FLOAT"), &number),
             )
+        }
+        DataType::Decimal { .. } if kind == CastKind::Exact => {
+            let number = numeric_text(value, from);
+            let (converted, loss) = exact_decimal(&number);
+            let note = lost(loss, Lost::Truncated("DOUBLE"), &number);
+            (Value::Decimal(converted), note)
         }
         DataType::Decimal {
             precision, scale, ..
@@ -273,6 +280,19 @@ pub fn cast(
             }
         }
     })
+}
+
+/// A number with all its digits. Whole doubles have more than their shortest text tells.
+fn exact_decimal(number: &Value) -> (porpoise_types::Decimal, Loss) {
+    /// The whole doubles up to here fit into an `i128`.
+    const WHOLE_MAX: f64 = 1e38;
+    match number {
+        Value::Double(v) if v.trunc() == *v && v.abs() < WHOLE_MAX => {
+            let whole = porpoise_types::Decimal::from_i128(*v as i128, 0);
+            (whole, Loss::None)
+        }
+        other => convert::to_decimal(other),
+    }
 }
 
 fn is_unsigned(ty: &DataType) -> bool {

@@ -78,7 +78,7 @@ impl Expr {
             }
             ExprKind::Cast {
                 operand,
-                kind: CastKind::Implicit,
+                kind: CastKind::Implicit | CastKind::Exact,
             } => operand.write_sql(names, out),
             ExprKind::Cast {
                 operand,
@@ -214,7 +214,7 @@ impl Expr {
             ExprKind::Subquery { number, kind } => {
                 let number = number + 2;
                 match kind {
-                    SubqueryKind::Scalar => out.push_str(&format!("(select #{number})")),
+                    SubqueryKind::Scalar { .. } => out.push_str(&format!("(select #{number})")),
                     SubqueryKind::Exists { negated } => out.push_str(&format!(
                         "{}exists(select #{number})",
                         if *negated { "not " } else { "" }

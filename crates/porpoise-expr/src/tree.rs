@@ -186,6 +186,9 @@ pub enum CastKind {
     Implicit,
     /// CAST/CONVERT.
     Explicit,
+    /// To DECIMAL, for a comparison: with all digits that there are, however many the type shows.
+    /// Warns as if the number were a double.
+    Exact,
 }
 
 /// How two values are compared.
@@ -262,8 +265,11 @@ pub enum Arithmetic {
 /// What an expression asks of a subquery's rows.
 #[derive(Clone, Debug)]
 pub enum SubqueryKind {
-    /// One row, one column (or a row of them); NULL when empty; 1242 when more.
-    Scalar,
+    /// A column of its only row; NULL when empty; 1242 when there are more rows.
+    Scalar {
+        /// The column's position; not the first only where the subquery is a row.
+        column: usize,
+    },
     /// Whether there is a row.
     Exists {
         /// NOT EXISTS.
@@ -657,7 +663,10 @@ impl Expr {
             ) => {
                 a == b
                     && match (x, y) {
-                        (SubqueryKind::Scalar, SubqueryKind::Scalar) => true,
+                        (
+                            SubqueryKind::Scalar { column: a },
+                            SubqueryKind::Scalar { column: b },
+                        ) => a == b,
                         (
                             SubqueryKind::Exists { negated: n },
                             SubqueryKind::Exists { negated: m },

@@ -386,7 +386,7 @@ impl Accumulator for Average {
         let count = Decimal::new(self.count, 0);
         Ok(match self.sum.finish(context)? {
             Value::Decimal(sum) => sum
-                .quotient(&count, self.scale)
+                .quotient(&count, self.scale.saturating_sub(sum.scale()))
                 .map_or(Value::Null, Value::Decimal),
             Value::Double(sum) => Value::Double(sum / self.count as f64),
             _ => Value::Null,

@@ -231,7 +231,9 @@ fn shift(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Value>
                 text.iter().filter(|byte| byte.is_ascii_digit()).count()
             });
             let dated = match other {
-                Value::Int(_) | Value::UInt(_) => convert::to_int(other).0 < 100_000_000,
+                Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Double(_) => {
+                    convert::to_double(other).0 < 1e8
+                }
                 _ => digits <= 8 && !other.as_bytes().is_some_and(|text| text.contains(&b':')),
             };
             (moment, dated)

@@ -332,7 +332,7 @@ fn is_truth(expr: &Expr) -> bool {
         | ExprKind::IsNull { .. }
         | ExprKind::IsTruth { .. }
         | ExprKind::Like { .. } => true,
-        ExprKind::Subquery { kind, .. } => !matches!(kind, SubqueryKind::Scalar),
+        ExprKind::Subquery { kind, .. } => !matches!(kind, SubqueryKind::Scalar { .. }),
         ExprKind::Call { function, .. } => matches!(function.returns, Returns::Bool),
         _ => false,
     }

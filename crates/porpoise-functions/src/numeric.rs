@@ -374,10 +374,18 @@ fn conv(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             .checked_mul(from.unsigned_abs())
             .and_then(|n| n.checked_add(digit.into()))
             .unwrap_or(u64::MAX);
+        if number == u64::MAX {
+            break;
+        }
     }
-    if negative {
-        number = number.wrapping_neg();
-    }
+    // A negative base reads signed numbers. What is beyond the range is its end.
+    const SIGNED_MAX: u64 = i64::MAX as u64;
+    number = match (from < 0, negative) {
+        (true, true) => number.min(SIGNED_MAX + 1).wrapping_neg(),
+        (true, false) => number.min(SIGNED_MAX),
+        (false, true) if number < u64::MAX => number.wrapping_neg(),
+        (false, _) => number,
+    };
     let (mut rest, minus) = if to < 0 && (number as i64) < 0 {
         ((number as i64).unsigned_abs(), true)
     } else {

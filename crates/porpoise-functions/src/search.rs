@@ -8,7 +8,8 @@ use porpoise_expr::Pace;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
-use porpoise_types::{Value, convert};
+use porpoise_expr::typing::{Class, class};
+use porpoise_types::{DataType, Value, convert};
 
 use crate::regexp;
 use crate::string::{STRING, Units, bytes, collation, long_type, string};
@@ -133,10 +134,11 @@ fn field(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if values[0].is_null() {
         return Ok(Value::Int(0));
     }
-    let strings = call
-        .arguments
-        .iter()
-        .all(|argument| argument.ty.is_string());
+    // NULL is compared as anything.
+    let types = || call.arguments.iter().map(|argument| &argument.ty);
+    let strings = types().all(|ty| ty.is_string() || *ty == DataType::Null);
+    let exact =
+        types().all(|ty| matches!(class(ty), Class::Integer | Class::Decimal | Class::Null));
     let collation = collation(call);
     let found = values[1..].iter().position(|value| {
         if value.is_null() {
@@ -144,6 +146,9 @@ fn field(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         }
         if strings {
             return collation.eq(bytes(value), bytes(&values[0]));
+        }
+        if exact {
+            return convert::to_decimal(value).0 == convert::to_decimal(&values[0]).0;
         }
         convert::to_double(value).0 == convert::to_double(&values[0]).0
     });

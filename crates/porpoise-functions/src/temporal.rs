@@ -379,7 +379,7 @@ pub static TABLE: &[Function] = &[
                 .filter(|date| date.is_real())
                 .map_or(Value::Null, |date| {
                     let (week, year) = date.week(mode);
-                    Value::Int(i64::from(year) * 100 + i64::from(week))
+                    Value::Int(i64::from(year.max(0)) * 100 + i64::from(week))
                 }))
         }),
     ),
@@ -582,6 +582,9 @@ fn extract(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Int(if clock.is_negative() { -value } else { value }))
 }
 
+/// The last moment that is a Unix timestamp: 3001-01-18 23:59:59.999999 UTC.
+const LAST_US: i64 = 32_536_771_199 * MICROS + 999_999;
+
 fn from_unixtime_type(arguments: &[Expr]) -> Result<DataType> {
     Ok(match arguments.len() {
         1 => DataType::DateTime {
@@ -595,8 +598,6 @@ fn from_unixtime_type(arguments: &[Expr]) -> Result<DataType> {
 }
 
 fn from_unixtime(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    /// 3001-01-18 23:59:59 UTC.
-    const LAST_US: i64 = 32_536_771_199 * MICROS + 999_999;
     let micros = micros_of(&values[0]);
     if !(0..=LAST_US).contains(&micros) {
         return Ok(Value::Null);
@@ -625,7 +626,9 @@ fn unix_timestamp(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         Some(value) => {
             match moment(value).and_then(|moment| call.context.vars().time_zone.to_utc(moment)) {
                 Some(utc) if moment(value).is_some_and(|moment| moment.date().is_real()) => {
-                    utc.unix_micros().max(0)
+                    Some(utc.unix_micros())
+                        .filter(|micros| (0..=LAST_US).contains(micros))
+                        .unwrap_or(0)
                 }
                 _ => 0,
             }

@@ -136,6 +136,12 @@ impl Charset {
             .expect("every default collation is in the table")
     }
 
+    /// The collation that compares code points: `utf8mb4_bin` and the like.
+    pub fn binary_collation(self) -> crate::Collation {
+        let name = format!("{}_bin", self.name());
+        crate::Collation::by_name(&name).unwrap_or(self.default_collation())
+    }
+
     /// The most bytes a character takes.
     pub fn max_len(self) -> u8 {
         self.row().max_len

@@ -472,12 +472,13 @@ fn json_temporal(v: &JsonValue) -> Option<Value> {
     }
 }
 
-/// A number's integer part and its fraction in microseconds.
+/// A number's integer part and its fraction in microseconds, which may round up to a whole second:
+/// whoever counts the seconds carries it.
 fn split_fraction(value: &Value) -> (i64, u32) {
-    let d = to_decimal(value).0.round(6);
+    let d = to_decimal(value).0;
     let whole = d.truncate(0);
     let fraction = d.checked_sub(&whole).map_or(0, |f| {
-        f.rescale(6, crate::Rounding::Truncate)
+        f.rescale(6, crate::Rounding::HalfAwayFromZero)
             .mantissa_i128()
             .unwrap_or(0)
     });

@@ -327,6 +327,18 @@ impl DataType {
         )
     }
 
+    /// Whether no two numbers of this type are the same double.
+    pub fn is_exact_in_double(&self) -> bool {
+        /// A double tells as many decimal digits apart.
+        const DIGITS: u8 = 15;
+        match self {
+            DataType::Int { width, .. } => *width != IntWidth::Big,
+            DataType::Bit(bits) => u32::from(*bits) < f64::MANTISSA_DIGITS,
+            DataType::Decimal { precision, .. } => *precision <= DIGITS,
+            _ => true,
+        }
+    }
+
     /// Whether its values are numbers: integers, DECIMAL, FLOAT, DOUBLE, BIT, YEAR.
     pub fn is_numeric(&self) -> bool {
         self.is_integer()

@@ -342,18 +342,17 @@ impl Decimal {
         self.divided(other, scale, Rounding::HalfAwayFromZero)
     }
 
-    /// The quotient as `/` and AVG compute it, of which `shown` digits after the point will be
-    /// shown. MySQL divides in groups of nine digits and keeps all digits of the last group, cut
-    /// not rounded, for what is computed further: `1/7*100` is 14.2857. `None` for a zero divisor
-    /// or overflow.
-    pub fn quotient(&self, other: &Decimal, shown: u8) -> Option<Decimal> {
+    /// The quotient as `/` and AVG compute it, with so many digits after the point more than the
+    /// dividend has. MySQL divides in groups of nine digits and keeps all digits of the last group,
+    /// cut not rounded, for what is computed further: `1/7*100` is 14.2857. `None` for a zero
+    /// divisor or overflow.
+    pub fn quotient(&self, other: &Decimal, increment: u8) -> Option<Decimal> {
         const GROUP: u8 = 9;
         let grouped = |digits: u8| digits.div_ceil(GROUP) * GROUP;
         let (dividend, divisor) = (self.scale(), other.scale());
         let whole = grouped(dividend) + grouped(divisor);
-        let increment = shown.saturating_sub(dividend);
         let padding = whole - dividend - divisor;
-        let digits = grouped(whole + increment.saturating_sub(padding)).max(shown);
+        let digits = grouped(whole + increment.saturating_sub(padding));
         self.divided(other, digits, Rounding::Truncate)
     }
 

@@ -117,7 +117,12 @@ impl Json {
 
     /// Reads JSON text (RFC 8259); fails at the first byte that is out of place.
     pub fn parse(text: &str) -> Result<Json, JsonError> {
-        parser::parse(text).map(Json::new)
+        parser::parse(text, false).map(Json::new)
+    }
+
+    /// Reads what [`Json::write_text`] wrote, decimals included.
+    pub fn parse_stored(text: &str) -> Result<Json, JsonError> {
+        parser::parse(text, true).map(Json::new)
     }
 
     /// Prints as MySQL does: `{"a": 1, "b": [2, 3]}`.

@@ -4,6 +4,8 @@
 //! 1e15 and with an exponent beyond: `0.1`, `0.000001`, `100000000000000`, `1e15`, `1.5e-16`. A
 //! FLOAT prints six significant digits in the same manner.
 
+use crate::CompactString;
+
 /// The powers of ten between which numbers print without an exponent.
 const PLAIN: std::ops::Range<i32> = -15..15;
 
@@ -60,6 +62,52 @@ pub fn write_fixed(v: f64, decimals: u8, out: &mut Vec<u8>) {
     if out.get(start) == Some(&b'-') && !out[start..].iter().any(|b| matches!(b, b'1'..=b'9')) {
         out.remove(start);
     }
+}
+
+/// A double in at most so many characters, with as many digits as they have room for; `None` where
+/// not even one digit fits. A fraction may become 0.
+pub(crate) fn double_within(v: f64, max_chars: usize) -> Option<CompactString> {
+    /// The most digits that tell doubles apart.
+    const DIGITS: usize = 17;
+    /// Smaller fractions have an exponent.
+    const FRACTION_MIN: f64 = 1e-5;
+    let mut text = Vec::new();
+    for digits in (1..=DIGITS).rev() {
+        let rounded = format!("{v:.*e}", digits - 1);
+        text.clear();
+        write_scientific(&rounded, &mut text);
+        if text.len() > max_chars {
+            text.clear();
+            write_with_exponent(&rounded, &mut text);
+        }
+        if text.len() <= max_chars {
+            return Some(CompactString::from_utf8_lossy(&text));
+        }
+    }
+    let before_fraction = if v < 0.0 { "-0." } else { "0." }.len();
+    if !(FRACTION_MIN..1.0).contains(&v.abs()) || max_chars < before_fraction {
+        return None;
+    }
+    text.clear();
+    write_double(
+        format!("{v:.*}", max_chars - before_fraction)
+            .parse()
+            .ok()?,
+        &mut text,
+    );
+    Some(CompactString::from_utf8_lossy(&text))
+}
+
+/// Writes what `{:e}` formats, without the zeros at the mantissa's end.
+fn write_with_exponent(text: &str, out: &mut Vec<u8>) {
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let mantissa = match mantissa.contains('.') {
+        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
+        false => mantissa,
+    };
+    out.extend_from_slice(mantissa.as_bytes());
+    out.push(b'e');
+    out.extend_from_slice(exponent.as_bytes());
 }
 
 /// Rewrites digits in any of Rust's forms (`12.5`, `1.25e-7`) as MySQL lays them out.

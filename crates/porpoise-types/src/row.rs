@@ -373,7 +373,7 @@ pub mod stored {
                     Err(_) => Value::Bytes(raw.to_vec()),
                 }
             }
-            DataType::Json => match text(raw).map(Json::parse) {
+            DataType::Json => match text(raw).map(Json::parse_stored) {
                 Some(Ok(j)) => Value::Json(j),
                 _ => {
                     debug_assert!(false, "a stored JSON document parses");

@@ -7,8 +7,8 @@
 //! takes it to UTC and checks its range.
 
 use crate::{
-    BlobSize, Collation, CompactString, ConvertContext, DataType, Date, DateTime, Decimal, EnumDef,
-    JsonError, Loss, Rounding, Time, Value, convert,
+    BlobSize, Charset, Collation, CompactString, ConvertContext, DataType, Date, DateTime, Decimal,
+    EnumDef, JsonError, Loss, Rounding, Time, Value, convert, number_text,
 };
 
 /// What can't be stored at all, in any mode.
@@ -261,6 +261,11 @@ fn store_text(
     let mut loss = Loss::None;
     let mut text = match value {
         Value::Text(s) => s,
+        // Bytes that are no text yet are the column's own encoding.
+        Value::Bytes(bytes) if from.is_binary_string() && collation.charset().max_len() == 1 => {
+            decoded(&bytes, collation.charset(), &mut loss)
+        }
+        Value::Double(v) => double_text(v, from, max_chars),
         other => match CompactString::from_utf8(convert::to_bytes(&other, from)) {
             Ok(s) => s,
             Err(_) => {
@@ -293,6 +298,27 @@ fn store_text(
     (text, loss)
 }
 
+/// Bytes as a text in a character set; those that it hasn't become `?`.
+fn decoded(bytes: &[u8], charset: Charset, loss: &mut Loss) -> CompactString {
+    match charset.decode(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => {
+            *loss = Loss::BadText;
+            let ascii = |byte: &u8| if byte.is_ascii() { *byte as char } else { '?' };
+            bytes.iter().map(ascii).collect()
+        }
+    }
+}
+
+/// A number of floating point as a text: with fewer digits where all of them are too long.
+fn double_text(v: f64, from: &DataType, max_chars: usize) -> CompactString {
+    let whole = convert::to_compact_text(&Value::Double(v), from);
+    match number_text::double_within(v, max_chars) {
+        Some(rounded) if whole.len() > max_chars => rounded,
+        _ => whole,
+    }
+}
+
 fn cut_octets(mut text: CompactString, size: BlobSize) -> (CompactString, Loss) {
     let max = size.max_octets() as usize;
     if text.len() <= max {
@@ -309,6 +335,11 @@ fn cut_octets(mut text: CompactString, size: BlobSize) -> (CompactString, Loss) 
 fn store_bytes(value: Value, from: &DataType, max: usize) -> (Vec<u8>, Loss) {
     let mut bytes = match value {
         Value::Bytes(b) => b,
+        Value::Text(text) if from.collation().charset().max_len() == 1 => {
+            let mut encoded = Vec::with_capacity(text.len());
+            from.collation().charset().encode(&text, &mut encoded);
+            encoded
+        }
         other => convert::to_bytes(&other, from),
     };
     if bytes.len() > max {

@@ -164,7 +164,7 @@ impl Date {
     /// Bits of the mode: 1 = Monday first, 2 = weeks 1-53 (else 0-53), 4 = week 1 has the first
     /// "first weekday" (else four days or more); as in the manual's table, bit 4 is flipped for
     /// Monday-first modes.
-    pub fn week(self, mode: u32) -> (u32, u32) {
+    pub fn week(self, mode: u32) -> (u32, i32) {
         let mut mode = mode & 7;
         if mode & 1 == 0 {
             mode ^= 4;
@@ -173,7 +173,11 @@ impl Date {
         let mut week_year = mode & 2 != 0;
         let first_weekday = mode & 4 != 0;
         let day = self.day_number();
-        let mut year = self.year();
+        let mut year = self.year() as i32;
+        let length_of = |year: i32| match u32::try_from(year).is_ok_and(is_leap_year) {
+            true => 366,
+            false => 365,
+        };
         let first = day_number(year as i64, 1, 1);
         let weekday_of = |daynr: i64| (daynr + 5 + !monday_first as i64).rem_euclid(7);
         let mut weekday = weekday_of(first);
@@ -183,8 +187,8 @@ impl Date {
                 return (0, year);
             }
             week_year = true;
-            year = year.saturating_sub(1);
-            let length = if is_leap_year(year) { 366 } else { 365 };
+            year -= 1;
+            let length = length_of(year);
             first -= length;
             weekday = (weekday + 53 * 7 - length).rem_euclid(7);
         }
@@ -194,7 +198,7 @@ impl Date {
             day - (first - weekday)
         };
         if week_year && days >= 52 * 7 {
-            let length = if is_leap_year(year) { 366 } else { 365 };
+            let length = length_of(year);
             let weekday = (weekday + length).rem_euclid(7);
             if (!first_weekday && weekday < 4) || (first_weekday && weekday == 0) {
                 return (1, year + 1);

@@ -1,5 +1,6 @@
 //! Statements that come as text: finding a kept plan by the text's digest, or making one.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
 use porpoise_sql::{Digest, Literals, Modes, ParamMask, Parsed, ast, stack};
 use porpoise_storage::Commit;
-use porpoise_types::{DataType, Value};
+use porpoise_types::{Charset, DataType, Value};
 
 use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
@@ -46,10 +47,31 @@ impl Session {
     /// # Errors
     /// Whatever the statement fails with; what it wrote is taken back by then.
     pub fn query(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<StatementOutcome> {
+        if let Some(text) = self.decoded(sql) {
+            let outcome = self.query_utf8(text.as_bytes(), reply);
+            return outcome.map(|outcome| StatementOutcome {
+                // A byte of the client's for each character.
+                rest: text[..outcome.rest].chars().count(),
+                ..outcome
+            });
+        }
+        self.query_utf8(sql, reply)
+    }
+
+    fn query_utf8(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<StatementOutcome> {
         self.begin_statement(Command::Query, sql);
         let outcome = self.replan_if_stale(|session| session.execute_text(sql, reply));
         self.end_statement(&outcome);
         outcome
+    }
+
+    /// A statement's text in UTF-8, where the client's character set has another encoding.
+    pub(super) fn decoded(&self, sql: &[u8]) -> Option<String> {
+        let charset = self.state.client_charset;
+        if charset != Charset::Latin1 || sql.is_ascii() {
+            return None;
+        }
+        charset.decode(sql).ok().map(Cow::into_owned)
     }
 
     /// Executes a statement, and again with a new plan if its tables were changed while it waited

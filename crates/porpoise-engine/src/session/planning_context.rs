@@ -10,7 +10,7 @@ use porpoise_core::variables::{Isolation, PlannerSettings, SqlMode};
 use porpoise_planner::Context;
 use porpoise_session::session_state::SessionState;
 use porpoise_sql::Modes;
-use porpoise_types::DataType;
+use porpoise_types::{Charset, DataType};
 
 use crate::session::Session;
 
@@ -26,6 +26,7 @@ pub(super) struct PlanningContext {
 struct Settings {
     sql_mode: SqlMode,
     collation: u16,
+    client_charset: Charset,
     reads_lock: bool,
     div_precision_increment: u8,
     sql_safe_updates: bool,
@@ -38,6 +39,7 @@ impl Settings {
         Settings {
             sql_mode: state.sql_mode,
             collation: state.collation.id(),
+            client_charset: state.client_charset,
             reads_lock: state.statement.reads_lock,
             div_precision_increment: state.div_precision_increment,
             sql_safe_updates: state.sql_safe_updates,

@@ -81,6 +81,8 @@ impl Drop for PreparedStatement {
 impl Session {
     /// Prepares the only statement of `sql`.
     pub fn prepare(&mut self, sql: &[u8]) -> Result<Prepared> {
+        let decoded = self.decoded(sql);
+        let sql = decoded.as_deref().map_or(sql, str::as_bytes);
         self.begin_statement(Command::Prepare, sql);
         let prepared = self.prepare_text(sql);
         if let Err(error) = &prepared {

@@ -113,9 +113,15 @@ impl Db {
     /// The rows of an answer, `|` between columns.
     #[track_caller]
     pub fn rows(&mut self, sql: &str) -> Vec<String> {
+        self.rows_of_bytes(sql.as_bytes())
+    }
+
+    /// The rows of an answer to a statement that need not be UTF-8.
+    #[track_caller]
+    pub fn rows_of_bytes(&mut self, sql: &[u8]) -> Vec<String> {
         let mut answers = Answers::default();
-        if let Err(error) = self.session.query(sql.as_bytes(), &mut answers) {
-            panic!("{sql}: {error}");
+        if let Err(error) = self.session.query(sql, &mut answers) {
+            panic!("{}: {error}", String::from_utf8_lossy(sql));
         }
         answers.rows.iter().map(|row| row.join("|")).collect()
     }
@@ -131,8 +137,13 @@ impl Db {
     }
 
     pub fn try_run(&mut self, sql: &str) -> Result<Completion> {
+        self.run_bytes(sql.as_bytes())
+    }
+
+    /// Runs a statement that need not be UTF-8.
+    pub fn run_bytes(&mut self, sql: &[u8]) -> Result<Completion> {
         let mut answers = Answers::default();
-        let ran = self.session.query(sql.as_bytes(), &mut answers)?;
+        let ran = self.session.query(sql, &mut answers)?;
         if let Some(commit) = ran.commit {
             commit.wait()?;
         }

@@ -1,6 +1,7 @@
 //! Tests of whole statements, over sessions of a database in memory.
 
 mod accounts;
+mod binary_literals;
 mod column_changes;
 mod database;
 mod ddl;

@@ -63,7 +63,7 @@ pub(super) fn results(
         WindowKind::PercentRank => each_row(exec, len, |row| Ok(ratio(peers(row).start, len - 1)))?,
         WindowKind::CumeDist => each_row(exec, len, |row| Ok(ratio(peers(row).end, len)))?,
         WindowKind::Ntile => each_row(exec, len, |row| match input.argument(row, 0) {
-            None | Some(Value::Null) => Ok(Value::Null),
+            None => Ok(Value::Null),
             Some(count) => match whole_number(count) {
                 Some(count) if count > 0 => Ok(Value::UInt(bucket(row, len, count))),
                 _ => Err(Error::wrong_arguments("ntile")),

@@ -64,7 +64,7 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
         // What an expression converts by itself is as strong as what it was.
         ExprKind::Cast {
             operand,
-            kind: CastKind::Implicit,
+            kind: CastKind::Implicit | CastKind::Exact,
         } => match class(&operand.ty) {
             Class::Json => (collation, Coercibility::Implicit),
             _ => (collation, strength(operand).1),
@@ -119,7 +119,7 @@ fn own_strength(expr: &Expr) -> (Collation, Coercibility) {
     match &expr.kind {
         ExprKind::Cast {
             operand,
-            kind: CastKind::Implicit,
+            kind: CastKind::Implicit | CastKind::Exact,
         } if class(&expr.ty) == Class::Text && class(&operand.ty) == Class::Text => {
             own_strength(operand)
         }

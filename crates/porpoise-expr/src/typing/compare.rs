@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | integers | integers |
 //! | exact numbers | decimals |
+//! | an exact number, a string | decimals, which have room for all digits |
+//! | a BIGINT column, a constant of floating point | decimals |
 //! | strings | text in their common collation, bytes if one is binary |
 //! | a date or time, a string or constant number | dates and times |
 //! | JSON, anything | JSON |
@@ -110,8 +112,11 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
                     let divide = crate::Arithmetic::Divide;
                     match &part.kind {
                         ExprKind::Arithmetic { op, .. } => *op == divide,
+                        ExprKind::Aggregate(_) => true,
                         // What it selects may be one.
-                        ExprKind::Subquery { kind, .. } => matches!(kind, SubqueryKind::Scalar),
+                        ExprKind::Subquery { kind, .. } => {
+                            matches!(kind, SubqueryKind::Scalar { .. })
+                        }
                         _ => false,
                     }
                 }) =>
@@ -161,33 +166,68 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
     }
 }
 
-/// A whole number written as a string and compared with an integer is that number: exact beyond
-/// 2^53.
+/// An operand of BETWEEN or of an IN list: those compare all digits of what is computed of a
+/// quotient.
+fn listed(expr: Expr, domain: Domain) -> Expr {
+    use crate::Arithmetic::{Add, Multiply, Subtract};
+    match (domain, &expr.kind) {
+        (
+            Domain::Decimal,
+            ExprKind::Arithmetic {
+                op: Add | Subtract | Multiply,
+                ..
+            }
+            | ExprKind::Negate(_),
+        ) if class(&expr.ty) == Class::Decimal => expr,
+        _ => into_domain(expr, domain),
+    }
+}
+
+/// What is compared with an exact number, as one where that keeps digits that a double has no room
+/// for: strings, and constants of floating point beside a BIGINT column. A key then has just the
+/// rows that the comparison has.
 fn exact_number(expr: Expr, other: &Expr) -> Expr {
     // 0x41 is a number where a number is wanted.
     if super::is_hex(&expr) && class(&other.ty).is_number() {
         return super::hex_number(expr);
     }
-    let ExprKind::Literal(value) = &expr.kind else {
-        return expr;
-    };
-    match (value, class(&other.ty)) {
-        (Value::Text(text), Class::Integer) => match text.parse::<i64>() {
-            Ok(number) => Expr::literal(Value::Int(number), DataType::BIGINT),
-            Err(_) => expr,
-        },
-        (Value::Text(text), Class::Decimal) => match Decimal::parse_prefix(text.as_bytes()) {
-            Some(parsed) if parsed.read == text.len() && !text.contains(['e', 'E']) => {
-                let ty = DataType::decimal(
-                    parsed.value.digits().clamp(1, 65) as u8,
-                    parsed.value.scale(),
-                );
-                Expr::literal(Value::Decimal(parsed.value), ty)
-            }
-            _ => expr,
-        },
+    match (class(&expr.ty), class(&other.ty)) {
+        (Class::Text, Class::Integer)
+            if let ExprKind::Literal(Value::Text(text)) = &expr.kind
+                && let Ok(number) = text.parse::<i64>() =>
+        {
+            Expr::literal(Value::Int(number), DataType::BIGINT)
+        }
+        (Class::Text, Class::Decimal)
+            if let ExprKind::Literal(Value::Text(text)) = &expr.kind
+                && let Some(parsed) = Decimal::parse_prefix(text.as_bytes())
+                && parsed.read == text.len()
+                && !text.contains(['e', 'E']) =>
+        {
+            let digits = parsed.value.digits().clamp(1, 65) as u8;
+            let ty = DataType::decimal(digits, parsed.value.scale());
+            Expr::literal(Value::Decimal(parsed.value), ty)
+        }
+        (Class::Text | Class::Bytes, Class::Integer | Class::Decimal) => exact_decimal(expr),
+        (Class::Double, Class::Integer)
+            if expr.is_constant()
+                && other.as_column().is_some()
+                && !other.ty.is_exact_in_double() =>
+        {
+            exact_decimal(expr)
+        }
         _ => expr,
     }
+}
+
+/// An operand as the exact number that it is or begins with.
+fn exact_decimal(expr: Expr) -> Expr {
+    let nullable = expr.nullable;
+    let kind = ExprKind::Cast {
+        operand: Box::new(expr),
+        kind: crate::CastKind::Exact,
+    };
+    Expr::new(kind, DataType::decimal(65, 30), nullable)
 }
 
 /// How many columns an operand has.
@@ -252,9 +292,7 @@ fn compare_rows(
     right: Vec<Expr>,
     session: &SessionVars,
 ) -> Result<Expr> {
-    if left.len() != right.len() {
-        return Err(Error::operand_columns(left.len()));
-    }
+    let (left, right) = flat_rows(left, right)?;
     if matches!(op, Comparison::Eq | Comparison::NullSafeEq) {
         // As a conjunction each part can use an index.
         let parts: Result<Vec<Expr>> = left
@@ -278,6 +316,40 @@ fn compare_rows(
     ))
 }
 
+/// Two rows of one shape, without the rows inside them: rows compare by the first elements that
+/// differ, however they are grouped.
+fn flat_rows(left: Vec<Expr>, right: Vec<Expr>) -> Result<(Vec<Expr>, Vec<Expr>)> {
+    if left.len() != right.len() {
+        return Err(Error::operand_columns(left.len()));
+    }
+    let mut flat = (
+        Vec::with_capacity(left.len()),
+        Vec::with_capacity(left.len()),
+    );
+    for (left, right) in left.into_iter().zip(right) {
+        match (left.kind, right.kind) {
+            (ExprKind::Row(left), ExprKind::Row(right)) => {
+                let (left, right) = flat_rows(left, right)?;
+                flat.0.extend(left);
+                flat.1.extend(right);
+            }
+            (ExprKind::Row(items), _) => return Err(Error::operand_columns(items.len())),
+            (_, ExprKind::Row(_)) => return Err(Error::operand_columns(1)),
+            (left_kind, right_kind) => {
+                flat.0.push(Expr {
+                    kind: left_kind,
+                    ..left
+                });
+                flat.1.push(Expr {
+                    kind: right_kind,
+                    ..right
+                });
+            }
+        }
+    }
+    Ok(flat)
+}
+
 /// A row of operands.
 pub fn row(items: Vec<Expr>) -> Expr {
     let nullable = items.iter().any(|item| item.nullable);
@@ -296,9 +368,6 @@ fn align_rows(
         Vec::with_capacity(left.len()),
     );
     for (left, right) in left.into_iter().zip(right) {
-        if width(&left) != 1 || width(&right) != 1 {
-            return Err(Error::not_supported_yet("rows inside rows"));
-        }
         let (domain, left, right) = align(left, right, operation, session)?;
         rows.0.push(of_domain(left, domain));
         rows.1.push(of_domain(right, domain));
@@ -330,6 +399,16 @@ pub fn of_domain(expr: Expr, domain: Domain) -> Expr {
     }
 }
 
+/// An operand whose truth is asked for: of a string the number that it begins with, with a warning
+/// where that isn't all of it.
+pub fn truth(operand: Expr) -> Expr {
+    match class(&operand.ty) {
+        Class::Text | Class::Bytes if super::is_hex(&operand) => super::hex_number(operand),
+        Class::Text | Class::Bytes => implicit(operand, DataType::DOUBLE),
+        _ => operand,
+    }
+}
+
 /// The conjunction of some conditions, flat.
 pub fn and(mut parts: Vec<Expr>) -> Expr {
     if parts.len() == 1
@@ -341,7 +420,7 @@ pub fn and(mut parts: Vec<Expr>) -> Expr {
     for part in parts {
         match part.kind {
             ExprKind::And(inner) => flat.extend(inner),
-            kind => flat.push(Expr { kind, ..part }),
+            kind => flat.push(truth(Expr { kind, ..part })),
         }
     }
     let nullable = flat.iter().any(|part| part.nullable);
@@ -350,8 +429,16 @@ pub fn and(mut parts: Vec<Expr>) -> Expr {
 
 /// OR of conditions; one alone is itself.
 pub fn or(parts: Vec<Expr>) -> Expr {
+    let parts: Vec<Expr> = parts.into_iter().map(truth).collect();
     let nullable = parts.iter().any(|part| part.nullable);
     Expr::boolean(ExprKind::Or(parts), nullable)
+}
+
+/// `left XOR right`.
+pub fn xor(left: Expr, right: Expr) -> Expr {
+    let nullable = left.nullable || right.nullable;
+    let sides = (Box::new(truth(left)), Box::new(truth(right)));
+    Expr::boolean(ExprKind::Xor(sides.0, sides.1), nullable)
 }
 
 /// NOT, driven into what it negates where that is the same.
@@ -472,7 +559,7 @@ pub fn not(operand: Expr) -> Expr {
         ExprKind::And(parts) => or(parts.into_iter().map(not).collect()),
         ExprKind::Or(parts) => and(parts.into_iter().map(not).collect()),
         kind => Expr::boolean(
-            ExprKind::Not(Box::new(Expr { kind, ty, nullable })),
+            ExprKind::Not(Box::new(truth(Expr { kind, ty, nullable }))),
             nullable,
         ),
     }
@@ -492,6 +579,44 @@ pub fn is_null(operand: Expr, negated: bool) -> Result<Expr> {
     ))
 }
 
+/// A condition on rows, in which IS NULL finds the zero date of columns that can't be NULL (MySQL
+/// 8.4 manual, 14.4.2).
+pub fn row_condition(condition: Expr) -> Expr {
+    let Expr { kind, ty, nullable } = condition;
+    match kind {
+        ExprKind::And(parts) => and(parts.into_iter().map(row_condition).collect()),
+        ExprKind::Or(parts) => or(parts.into_iter().map(row_condition).collect()),
+        ExprKind::IsNull {
+            operand,
+            negated: false,
+        } if let Some((domain, zero)) = zero_date(&operand) => Expr::boolean(
+            ExprKind::Compare {
+                op: Comparison::Eq,
+                domain,
+                right: Box::new(Expr::literal(zero, operand.ty.clone())),
+                left: operand,
+            },
+            false,
+        ),
+        kind => truth(Expr { kind, ty, nullable }),
+    }
+}
+
+/// The zero value of a column of dates that is declared NOT NULL.
+fn zero_date(operand: &Expr) -> Option<(Domain, Value)> {
+    if operand.nullable || operand.as_column().is_none() {
+        return None;
+    }
+    match operand.ty {
+        DataType::Date => Some((Domain::Date, Value::Date(porpoise_types::Date::ZERO))),
+        DataType::DateTime { .. } => {
+            let zero = porpoise_types::DateTime::ZERO;
+            Some((Domain::DateTime, Value::DateTime(zero)))
+        }
+        _ => None,
+    }
+}
+
 /// `operand IS [NOT] TRUE` or FALSE.
 pub fn is_truth(operand: Expr, truth: bool, negated: bool) -> Result<Expr> {
     if width(&operand) != 1 {
@@ -499,7 +624,7 @@ pub fn is_truth(operand: Expr, truth: bool, negated: bool) -> Result<Expr> {
     }
     Ok(Expr::boolean(
         ExprKind::IsTruth {
-            operand: Box::new(operand),
+            operand: Box::new(self::truth(operand)),
             truth,
             negated,
         },
@@ -572,8 +697,8 @@ pub fn between(
     }
     let bounds = [exact_number(low, &operand), exact_number(high, &operand)];
     let domain = common_domain(&operand, &bounds, "between", session)?;
-    let [low, high] = bounds.map(|bound| Box::new(into_domain(bound, domain)));
-    let operand = Box::new(into_domain(operand, domain));
+    let [low, high] = bounds.map(|bound| Box::new(listed(bound, domain)));
+    let operand = Box::new(listed(operand, domain));
     let nullable = operand.nullable || low.nullable || high.nullable;
     Ok(Expr::boolean(
         ExprKind::Between {
@@ -640,11 +765,8 @@ pub fn in_list(
         return Ok(if negated { not(any) } else { any });
     }
     let domain = common_domain(&operand, &list, "IN", session)?;
-    let operand = Box::new(into_domain(operand, domain));
-    let list: Vec<Expr> = list
-        .into_iter()
-        .map(|item| into_domain(item, domain))
-        .collect();
+    let operand = Box::new(listed(operand, domain));
+    let list: Vec<Expr> = list.into_iter().map(|item| listed(item, domain)).collect();
     let nullable = operand.nullable || list.iter().any(|item| item.nullable);
     Ok(Expr::boolean(
         ExprKind::InList {

@@ -21,25 +21,25 @@ pub static LOOSE_DATE: Function = Function {
     arity: exactly(1),
     argument_kinds: &[ArgumentKind::Any],
     returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
-    eval: Eval::Strict(|call, values| {
-        let cx = ConvertContext {
-            today: call.context.now().date(),
-            ..ConvertContext::default()
-        };
-        match convert::to_datetime(&values[0], &cx) {
-            (Some(moment), Loss::None | Loss::Rounded | Loss::SpacesCut) => {
-                Ok(Value::DateTime(moment))
-            }
-            (moment, _) => {
-                let text = convert::to_text(&values[0], &call.arguments[0].ty);
-                let warning = Error::truncated_wrong_value("datetime", text);
-                call.context.vars_mut().warn_or_fail(warning)?;
-                Ok(moment.map_or(Value::Null, Value::DateTime))
-            }
-        }
-    }),
+    eval: Eval::Strict(|call, values| loose_date(call, &values[0])),
     purity: Purity::Stable,
 };
+
+fn loose_date(call: &mut Call<'_>, value: &Value) -> Result<Value> {
+    let cx = ConvertContext {
+        today: call.context.now().date(),
+        ..ConvertContext::default()
+    };
+    match convert::to_datetime(value, &cx) {
+        (Some(moment), Loss::None | Loss::Rounded | Loss::SpacesCut) => Ok(Value::DateTime(moment)),
+        (moment, _) => {
+            let text = convert::to_text(value, &call.arguments[0].ty);
+            let warning = Error::truncated_wrong_value("datetime", text);
+            call.context.vars_mut().warn_or_fail(warning)?;
+            Ok(moment.map_or(Value::Null, Value::DateTime))
+        }
+    }
+}
 
 /// The shortest text that can be a date with a time; anything shorter is a date alone or a time
 /// ([`ArgumentKind::Temporal`]).
@@ -52,22 +52,42 @@ pub static TEMPORAL: Function = Function {
     argument_kinds: &[ArgumentKind::Any],
     returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
     eval: Eval::Strict(|call, values| {
-        let cx = ConvertContext::default();
         let text = values[0].as_bytes().unwrap_or_default();
-        let dated = text.iter().skip(1).any(|byte| *byte == b'-') && !text.contains(&b':');
+        let separates_date = |byte: &u8| byte.is_ascii_punctuation() && !b".:".contains(byte);
+        let dated = text.iter().skip(1).any(separates_date) && !text.contains(&b':');
         let long = dated || text.len() >= DATETIME_CHARS_MIN;
-        Ok(match convert::to_datetime(&values[0], &cx) {
-            (Some(moment), Loss::None | Loss::Rounded) if long => Value::DateTime(moment),
-            _ => match convert::to_time(&values[0], &cx).0 {
-                Some(time) => Value::Time(time),
-                None => {
-                    let text = convert::to_text(&values[0], &call.arguments[0].ty);
-                    let warning = Error::truncated_wrong_value("time", text);
-                    call.context.vars_mut().warn_or_fail(warning)?;
-                    Value::Null
-                }
-            },
-        })
+        let moment = convert::to_datetime(&values[0], &ConvertContext::default());
+        match moment {
+            (Some(moment), Loss::None | Loss::Rounded) if long => Ok(Value::DateTime(moment)),
+            _ => time_of(call, &values[0]),
+        }
+    }),
+    purity: Purity::Pure,
+};
+
+fn time_of(call: &mut Call<'_>, value: &Value) -> Result<Value> {
+    if let Some(time) = convert::to_time(value, &ConvertContext::default()).0 {
+        return Ok(Value::Time(time));
+    }
+    let text = convert::to_text(value, &call.arguments[0].ty);
+    let warning = Error::truncated_wrong_value("time", text);
+    call.context.vars_mut().warn_or_fail(warning)?;
+    Ok(Value::Null)
+}
+
+/// What a part of a date is taken from: a string is a date, however short, unless it shows that it
+/// is a time alone.
+pub static DATED: Function = Function {
+    name: "DATED",
+    arity: exactly(1),
+    argument_kinds: &[ArgumentKind::Any],
+    returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
+    eval: Eval::Strict(|call, values| {
+        let text = values[0].as_bytes().unwrap_or_default();
+        match text.contains(&b':') && text.len() < DATETIME_CHARS_MIN {
+            true => time_of(call, &values[0]),
+            false => loose_date(call, &values[0]),
+        }
     }),
     purity: Purity::Pure,
 };

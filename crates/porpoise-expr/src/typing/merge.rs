@@ -43,8 +43,20 @@ pub fn merged_type(exprs: &[&Expr], operation: &str, default: Collation) -> Resu
                 merged.with_collation(common)
             }
         }
-        _ => merged,
+        _ => without_zerofill(merged),
     })
+}
+
+/// Zeros fill a column's own values.
+fn without_zerofill(mut ty: DataType) -> DataType {
+    match &mut ty {
+        DataType::Int { zerofill, .. }
+        | DataType::Decimal { zerofill, .. }
+        | DataType::Float { zerofill, .. }
+        | DataType::Double { zerofill, .. } => *zerofill = false,
+        _ => {}
+    }
+    ty
 }
 
 /// Digits before the point and behind it that a number type can have.

@@ -20,6 +20,8 @@ pub use compare::{between, compare, in_list, is_null, is_truth, like, not};
 pub use merge::{coerce, merged_type};
 pub use operate::{arithmetic, call_function, case, convert_to, negate};
 
+use std::borrow::Cow;
+
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
 use porpoise_sql::ast;
@@ -212,9 +214,14 @@ pub fn literal(literal: &ast::Literal, session: &SessionVars) -> Result<Expr> {
         ast::Literal::Double(v) => typed(Value::Double(*v)),
         ast::Literal::String(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => typed(Value::text(text)),
-            Err(_) => return Err(Error::warn_invalid_character_string("utf8mb4", hex(bytes))),
+            Err(_) => {
+                // Drivers send binary data as strings; whether it may be text is for its use to say.
+                let chars = String::from_utf8_lossy(bytes).chars().count() as u64;
+                let ty = text_type(chars, session.collation);
+                Expr::literal(Value::Bytes(bytes.to_vec()), ty)
+            }
         },
-        ast::Literal::Introduced(introduced) => introduced_string(introduced)?,
+        ast::Literal::Introduced(introduced) => introduced_string(introduced, session)?,
         ast::Literal::Hex(bytes) | ast::Literal::Bit(bytes) => typed(Value::Bytes(bytes.to_vec())),
         ast::Literal::Date(text) => match temporal::parse::date(text, DateMode::default()) {
             (date, Loss::None) => typed(Value::Date(date)),
@@ -254,18 +261,32 @@ fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-fn introduced_string(introduced: &ast::Introduced) -> Result<Expr> {
+fn introduced_string(introduced: &ast::Introduced, session: &SessionVars) -> Result<Expr> {
     let charset = Charset::by_name(&introduced.charset)
         .ok_or_else(|| Error::unknown_character_set(introduced.charset.as_str()))?;
+    let bytes = written_bytes(&introduced.bytes, session);
     if charset == Charset::Binary {
-        let ty = bytes_type(introduced.bytes.len() as u64);
-        return Ok(Expr::literal(Value::Bytes(introduced.bytes.to_vec()), ty));
+        let ty = bytes_type(bytes.len() as u64);
+        return Ok(Expr::literal(Value::Bytes(bytes.into_owned()), ty));
     }
-    let text = charset.decode(&introduced.bytes).map_err(|_| {
-        Error::warn_invalid_character_string(charset.name(), hex(&introduced.bytes))
-    })?;
+    let text = charset
+        .decode(&bytes)
+        .map_err(|_| Error::warn_invalid_character_string(charset.name(), hex(&bytes)))?;
     let ty = text_type(text.chars().count() as u64, charset.default_collation());
     Ok(Expr::literal(Value::text(text), ty))
+}
+
+/// A string's bytes as the client wrote them: the statement's text was decoded from its character
+/// set, which an introducer's string is not in.
+fn written_bytes<'b>(bytes: &'b [u8], session: &SessionVars) -> Cow<'b, [u8]> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if session.client_charset == Charset::Latin1 && !text.is_ascii() => {
+            let mut written = Vec::with_capacity(text.len());
+            session.client_charset.encode(text, &mut written);
+            Cow::Owned(written)
+        }
+        _ => Cow::Borrowed(bytes),
+    }
 }
 
 /// Converts as an expression does by itself; a constant that converts without loss is converted
@@ -351,12 +372,23 @@ pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Resu
             bytes_type(chars().saturating_mul(if class(&from.ty) == Class::Text { 4 } else { 1 }))
         }
         ast::CastType::Binary(Some(length)) => DataType::Binary(*length),
-        ast::CastType::Char { length, charset } => {
-            let collation = match charset {
-                None => session.collation,
-                Some(name) => Charset::by_name(name)
-                    .ok_or_else(|| Error::unknown_character_set(name.as_str()))?
-                    .default_collation(),
+        ast::CastType::Char {
+            length,
+            charset,
+            binary,
+        } => {
+            let charset = match charset {
+                None => None,
+                Some(name) => Some(
+                    Charset::by_name(name)
+                        .ok_or_else(|| Error::unknown_character_set(name.as_str()))?,
+                ),
+            };
+            let collation = match (charset, binary) {
+                (None, false) => session.collation,
+                (None, true) => session.collation.charset().binary_collation(),
+                (Some(charset), false) => charset.default_collation(),
+                (Some(charset), true) => charset.binary_collation(),
             };
             text_type(length.map_or_else(chars, u64::from), collation)
         }
@@ -418,7 +450,7 @@ pub fn text_literal(text: &str) -> Expr {
 /// Whether an expression is a hexadecimal or bit literal, which is a number where one is wanted.
 pub fn is_hex(expr: &Expr) -> bool {
     match (&expr.kind, &expr.ty) {
-        (ExprKind::Literal(Value::Bytes(bytes)), _) => bytes.len() <= 8,
+        (ExprKind::Literal(Value::Bytes(bytes)), ty) => bytes.len() <= 8 && ty.is_binary_string(),
         (ExprKind::Parameter(_), DataType::Binary(length)) => *length <= 8,
         _ => false,
     }

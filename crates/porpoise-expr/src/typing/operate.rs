@@ -188,7 +188,7 @@ pub fn case(
     let nullable = otherwise.is_none() || values.iter().any(|value| value.nullable);
     let branches = branches
         .into_iter()
-        .map(|(condition, value)| (condition, coerce(value, &ty)))
+        .map(|(condition, value)| (super::compare::truth(condition), coerce(value, &ty)))
         .collect();
     let otherwise = otherwise.map(|value| Box::new(coerce(value, &ty)));
     Ok(Expr::new(
@@ -366,6 +366,8 @@ pub fn call_function(
     mut arguments: Vec<Expr>,
     session: &SessionVars,
 ) -> Result<Expr> {
+    // What GREATEST and LEAST return, if they compare dates.
+    let mut dated = None;
     if !function.arity.admits(arguments.len()) {
         return Err(Error::parameter_count(function.name));
     }
@@ -411,10 +413,13 @@ pub fn call_function(
                 function.name,
                 session.collation,
             )?;
-            arguments = arguments
-                .into_iter()
-                .map(|argument| coerce(argument, &ty))
-                .collect();
+            match compares_dates(&ty, &arguments) {
+                true => dated = Some(ty),
+                false => {
+                    let coerced = arguments.into_iter().map(|argument| coerce(argument, &ty));
+                    arguments = coerced.collect();
+                }
+            }
         }
         _ => {}
     }
@@ -422,16 +427,19 @@ pub fn call_function(
     let argument_kinds = match function.name {
         // Compares strings only if all are.
         "FIELD"
-            if arguments
-                .iter()
-                .all(|argument| class(&argument.ty).is_string()) =>
+            if arguments.iter().all(|argument| {
+                class(&argument.ty).is_string() || argument.ty == DataType::Null
+            }) =>
         {
             &[ArgumentKind::Compared]
         }
         _ => function.argument_kinds,
     };
     arguments = bring_together(function.name, argument_kinds, arguments, session)?;
-    let ty = result_type(function, &arguments, session)?;
+    let ty = match dated {
+        Some(ty) => ty,
+        None => result_type(function, &arguments, session)?,
+    };
     // Without arguments nothing but the session can make it NULL; with some, bad values may.
     let nullable = match (&function.eval, function.returns) {
         (Eval::Strict(_), Returns::Bool) => arguments.iter().any(|argument| argument.nullable),
@@ -553,6 +561,33 @@ fn result_type(function: &Function, arguments: &[Expr], session: &SessionVars) -
         Returns::Fixed(ty) => ty(),
         Returns::By(ty) => ty(arguments)?,
     })
+}
+
+/// Whether GREATEST and LEAST compare dates: strings beside a date are dates, as in any comparison.
+fn compares_dates(ty: &DataType, arguments: &[Expr]) -> bool {
+    let classes = || arguments.iter().map(|argument| class(&argument.ty));
+    class(ty) == Class::Text
+        && classes().any(|class| matches!(class, Class::Date | Class::DateTime))
+        && classes().all(|class| {
+            matches!(
+                class,
+                Class::Date | Class::DateTime | Class::Text | Class::Null
+            )
+        })
+}
+
+/// What EXTRACT takes a unit from: parts of a date alone make a date of a string.
+pub fn extracted(operand: Expr, unit: porpoise_types::IntervalUnit) -> Expr {
+    use porpoise_types::IntervalUnit::{Day, Month, Quarter, Week, Year, YearMonth};
+    let of_date = matches!(unit, Day | Month | Quarter | Week | Year | YearMonth);
+    if !of_date || !matches!(class(&operand.ty), Class::Text | Class::Bytes) {
+        return operand;
+    }
+    let kind = ExprKind::Call {
+        function: &super::hidden::DATED,
+        arguments: vec![operand],
+    };
+    Expr::new(kind, DataType::DateTime { fsp: 6 }, true)
 }
 
 /// An aggregate's converted arguments, type and nullability.

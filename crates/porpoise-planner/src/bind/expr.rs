@@ -72,10 +72,11 @@ impl Binder<'_> {
 
     /// A condition, split at AND.
     pub(super) fn conditions(&mut self, expr: &ast::Expr) -> Result<Vec<Expr>> {
-        let mut bound = self.expr(expr)?;
+        let bound = self.expr(expr)?;
         if compare::width(&bound) != 1 {
             return Err(Error::operand_columns(1));
         }
+        let mut bound = compare::row_condition(bound);
         Ok(match bound.kind {
             ExprKind::And(parts) => parts,
             kind => {
@@ -96,6 +97,7 @@ impl Binder<'_> {
         // A short hexadecimal literal is a number where one is wanted: its value has to be seen.
         if let Some(Value::Bytes(bytes)) = self.context.literals.get(number)
             && bytes.len() <= size_of::<u64>()
+            && ty.is_binary_string()
         {
             self.fixed_parameters.push(number);
             return Expr::literal(Value::Bytes(bytes.clone()), ty);
@@ -159,7 +161,8 @@ impl Binder<'_> {
             }
             ast::Expr::DateArithmetic(arithmetic) => self.date_arithmetic(arithmetic),
             ast::Expr::Extract(unit, operand) => {
-                let arguments = vec![typing::unit_literal(*unit), self.expr(operand)?];
+                let operand = operate::extracted(self.expr(operand)?, *unit);
+                let arguments = vec![typing::unit_literal(*unit), operand];
                 call_function("EXTRACT", arguments, session)
             }
             ast::Expr::TimestampDiff(unit, sides) => {
@@ -178,7 +181,7 @@ impl Binder<'_> {
             ast::Expr::Match(_) => Err(Error::not_supported_yet("full-text search")),
             ast::Expr::JsonValue(value) => self.json_value(value),
             ast::Expr::Row(items) => {
-                let items = self.single(items)?;
+                let items = self.exprs(items)?;
                 Ok(compare::row(items))
             }
             ast::Expr::Default => Err(Error::wrong_usage("DEFAULT", "expression")),
@@ -250,16 +253,15 @@ impl Binder<'_> {
         let session = self.session();
         let (left, right) = (self.expr(left)?, self.expr(right)?);
         if let Some(op) = comparison(op) {
-            return self.compare(op, left, right);
+            return compare::compare(op, left, right, session);
         }
         if let Some(op) = arithmetic(op) {
             return operate::arithmetic(op, left, right, session);
         }
-        let nullable = left.nullable || right.nullable;
-        Ok(Expr::boolean(
-            ExprKind::Xor(Box::new(left), Box::new(right)),
-            nullable,
-        ))
+        if [&left, &right].iter().any(|side| compare::width(side) != 1) {
+            return Err(Error::operand_columns(1));
+        }
+        Ok(compare::xor(left, right))
     }
 
     fn cast(&mut self, cast: &ast::Cast) -> Result<Expr> {
@@ -375,14 +377,14 @@ impl Binder<'_> {
         };
         match value {
             Value::Null => Ok(Some('\\')),
-            Value::Text(text) => {
+            value => {
+                let text = porpoise_types::convert::to_text(&value, &bound.ty);
                 let mut chars = text.chars();
                 match (chars.next(), chars.next()) {
                     (first, None) => Ok(first),
                     _ => Err(Error::wrong_arguments("ESCAPE")),
                 }
             }
-            _ => Err(Error::wrong_arguments("ESCAPE")),
         }
     }
 

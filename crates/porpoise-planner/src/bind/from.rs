@@ -166,7 +166,7 @@ impl Binder<'_> {
     }
 
     /// Equates columns of one name on both sides and hides one of each pair. Returns what `*`
-    /// shows.
+    /// shows: those first, in the order of their table, however they were listed.
     fn using(
         &mut self,
         left: &Part,
@@ -213,7 +213,8 @@ impl Binder<'_> {
             .iter()
             .chain(&second.star)
             .filter(|at| !kept.contains(at) && !dropped.contains(at));
-        let star = kept.iter().chain(rest).copied().collect();
+        let shown_first = first.star.iter().filter(|at| kept.contains(at));
+        let star = shown_first.chain(rest).copied().collect();
         self.scope().hidden.extend(dropped);
         Ok((on, star))
     }

@@ -195,6 +195,9 @@ pub struct Grouper<'g, 'b, 'a> {
     relations: &'g [Relation],
     slot: SlotId,
     keys: Vec<Expr>,
+    /// The keys' subqueries, which run before there are groups; each with the one that stands for
+    /// it where the groups' rows are read.
+    key_subqueries: Vec<(usize, Option<usize>)>,
     /// Of each key the item of the select list that it names, which it speaks for even if another
     /// key is the same expression.
     items: Vec<Option<usize>>,
@@ -222,6 +225,10 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         let (keys, items): (Vec<Expr>, Vec<Option<usize>>) =
             keys.into_iter().map(|key| (key.expr, key.item)).unzip();
         let determined = Determined::new(block, &keys);
+        let mut key_subqueries = Vec::new();
+        for key in &keys {
+            add_subqueries(binder, key, &mut key_subqueries);
+        }
         let aggregates = aggregates
             .into_iter()
             .map(|(number, aggregate)| (Some(number), aggregate))
@@ -231,6 +238,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             relations,
             slot,
             keys,
+            key_subqueries,
             items,
             aggregates,
             rollup,
@@ -285,7 +293,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         types.extend(
             self.aggregates
                 .iter()
-                .map(|(_, aggregate)| typing::slot_type(&aggregate.ty)),
+                .map(|(_, aggregate)| typing::slot_type(&held_type(aggregate))),
         );
         if self.rollup {
             types.push(DataType::BIGINT_UNSIGNED);
@@ -344,6 +352,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             return Ok(());
         }
         if let ExprKind::Subquery { number, kind } = &mut expr.kind {
+            *number = self.grouped_subquery(*number);
             let number = *number;
             if let Some(mut query) = self
                 .binder
@@ -366,6 +375,24 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             }
         });
         failed
+    }
+
+    /// The subquery to run over the groups' rows: of one that a key has, a copy.
+    fn grouped_subquery(&mut self, number: usize) -> usize {
+        let of_key = self.key_subqueries.iter().position(|(of, _)| *of == number);
+        let Some(at) = of_key else {
+            return number;
+        };
+        if let (_, Some(copy)) = self.key_subqueries[at] {
+            return copy;
+        }
+        let query = self.binder.subqueries.get(number).cloned().flatten();
+        let Some(query) = query else {
+            return number;
+        };
+        let copy = self.binder.keep_subquery(query);
+        self.key_subqueries[at].1 = Some(copy);
+        copy
     }
 
     /// Reads an expression that is key `at` from the grouping's row.
@@ -603,5 +630,36 @@ fn on_conditions<'t>(tree: &'t JoinTree, out: &mut Vec<&'t Expr>) {
             on_conditions(right, out);
             out.extend(on);
         }
+    }
+}
+
+/// Adds the subqueries in an expression, and those in them.
+fn add_subqueries(binder: &Binder<'_>, expr: &Expr, found: &mut Vec<(usize, Option<usize>)>) {
+    expr.any(&mut |part| {
+        if let ExprKind::Subquery { number, .. } = part.kind
+            && found.iter().all(|(of, _)| *of != number)
+        {
+            found.push((number, None));
+            if let Some(Some(query)) = binder.subqueries.get(number) {
+                query.for_each_expr(&mut |expr| add_subqueries(binder, expr, found));
+            }
+        }
+        false
+    });
+}
+
+/// The type in which an aggregate is kept: an average, which is a quotient, has more digits than it
+/// shows.
+fn held_type(aggregate: &Aggregate) -> DataType {
+    /// What is computed of a quotient has its digits in such groups.
+    const GROUP: u8 = 9;
+    match aggregate.ty {
+        DataType::Decimal {
+            precision, scale, ..
+        } if aggregate.function.name == "AVG" => {
+            let held = (scale.div_ceil(GROUP) * GROUP).min(30).max(scale);
+            DataType::decimal((precision + held - scale).min(65), held)
+        }
+        ref ty => ty.clone(),
     }
 }

@@ -502,7 +502,7 @@ impl Binder<'_> {
     fn top_query(&mut self, query: &ast::Query) -> Result<PlanKind> {
         let bound = self.query(query)?;
         let into = into_variables(query, bound.columns.len())?;
-        let calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.options.sql_calc_found_rows);
+        let calc_found_rows = counts_found_rows(&query.body);
         let columns = bound.columns.iter().map(result_column).collect();
         let name_spans = bound
             .columns
@@ -547,6 +547,16 @@ impl Binder<'_> {
             into: Vec::new(),
             max_execution_time_ms: None,
         }))
+    }
+}
+
+/// Whether SQL_CALC_FOUND_ROWS is said where it counts: in the first SELECT.
+fn counts_found_rows(body: &ast::QueryBody) -> bool {
+    match body {
+        ast::QueryBody::Select(select) => select.options.sql_calc_found_rows,
+        ast::QueryBody::SetOperation(operation) => counts_found_rows(&operation.left),
+        ast::QueryBody::Query(query) => counts_found_rows(&query.body),
+        ast::QueryBody::Values(_) | ast::QueryBody::Table(_) => false,
     }
 }
 

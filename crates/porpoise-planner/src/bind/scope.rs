@@ -407,7 +407,9 @@ impl Binder<'_> {
     pub(super) fn resolve(&mut self, name: &ast::ColumnRef) -> Result<Expr> {
         for depth in (0..self.scopes.len()).rev() {
             let scope = &self.scopes[depth];
-            if scope.aliases == Aliases::Having && !scope.in_aggregate {
+            // An aggregate in a subquery of HAVING may be this query's.
+            let in_aggregate = self.scopes[depth..].iter().any(|scope| scope.in_aggregate);
+            if scope.aliases == Aliases::Having && !in_aggregate {
                 if let Some(expr) = self.resolve_in_having(depth, name)? {
                     return Ok(expr);
                 }
@@ -416,10 +418,17 @@ impl Binder<'_> {
             if let Some((relation, column)) = scope.find(name)? {
                 return Ok(self.relation_column(depth, relation, column));
             }
-            if scope.aliases == Aliases::Last
+            // A subquery names what the query around it selects.
+            let is_outer = depth + 1 < self.scopes.len();
+            if (scope.aliases == Aliases::Last || is_outer)
                 && name.table.is_none()
                 && let Some(item) = scope.find_alias(&name.name)?
             {
+                let aggregates = |part: &Expr| matches!(part.kind, ExprKind::Aggregate(_));
+                if scope.aliases == Aliases::No && item.expr.any(&mut |part| aggregates(part)) {
+                    let why = "reference to group function";
+                    return Err(Error::illegal_reference(name.name.as_str(), why));
+                }
                 return Ok(item.expr.clone());
             }
         }

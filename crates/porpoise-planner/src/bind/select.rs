@@ -459,7 +459,7 @@ impl Binder<'_> {
         usage: ColumnUse,
     ) -> Result<Vec<OutputColumn>> {
         let depth = self.scopes.len() - 1;
-        let mut columns = Vec::with_capacity(items.len());
+        self.scopes[depth].items = Vec::with_capacity(items.len());
         for item in items {
             match item {
                 ast::SelectItem::Wildcard => {
@@ -468,7 +468,8 @@ impl Binder<'_> {
                     }
                     for (relation, column) in star {
                         self.note_star(depth, *relation);
-                        columns.push(self.output_column(depth, *relation, *column, usage));
+                        let column = self.output_column(depth, *relation, *column, usage);
+                        self.scopes[depth].items.push(column);
                     }
                 }
                 ast::SelectItem::QualifiedWildcard(name) => {
@@ -485,42 +486,48 @@ impl Binder<'_> {
                             .columns
                             .is_shown(column)
                         {
-                            columns.push(self.output_column(depth, relation, column, usage));
+                            let column = self.output_column(depth, relation, column, usage);
+                            self.scopes[depth].items.push(column);
                         }
                     }
                 }
                 ast::SelectItem::Expr { expr, alias, span } => {
-                    let mut column = match expr {
-                        ast::Expr::Column(name) => match self.scopes[depth].find(name)? {
-                            Some((relation, position)) => {
-                                let mut column =
-                                    self.output_column(depth, relation, position, usage);
-                                column.name = name.name.0.clone();
-                                column.name_span = None;
-                                column
-                            }
-                            None => {
-                                let bound = self.resolve(name)?;
-                                self.named(bound, expr, *span)
-                            }
-                        },
-                        _ => {
-                            let bound = self.expr(expr)?;
-                            if compare::width(&bound) != 1 {
-                                return Err(Error::operand_columns(1));
-                            }
-                            self.named(bound, expr, *span)
-                        }
-                    };
+                    let mut column = self.selected(depth, expr, *span, usage)?;
                     if let Some(alias) = alias {
                         column.name = alias.0.clone();
                         column.name_span = None;
                     }
-                    columns.push(column);
+                    // Subqueries of the items that follow may name it.
+                    self.scopes[depth].items.push(column);
                 }
             }
         }
-        Ok(columns)
+        Ok(std::mem::take(&mut self.scopes[depth].items))
+    }
+
+    /// An expression of the select list, called as it is written.
+    fn selected(
+        &mut self,
+        depth: usize,
+        expr: &ast::Expr,
+        span: ast::Span,
+        usage: ColumnUse,
+    ) -> Result<OutputColumn> {
+        let ast::Expr::Column(name) = expr else {
+            let bound = self.expr(expr)?;
+            if compare::width(&bound) != 1 {
+                return Err(Error::operand_columns(1));
+            }
+            return Ok(self.named(bound, expr, span));
+        };
+        let Some((relation, position)) = self.scopes[depth].find(name)? else {
+            let bound = self.resolve(name)?;
+            return Ok(self.named(bound, expr, span));
+        };
+        let mut column = self.output_column(depth, relation, position, usage);
+        column.name = name.name.0.clone();
+        column.name_span = None;
+        Ok(column)
     }
 
     /// `*` reads a relation's columns without naming them.

@@ -8,7 +8,7 @@ use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::typing::{self, operate};
 use porpoise_expr::{Expr, SlotId};
 use porpoise_sql::ast;
-use porpoise_types::DataType;
+use porpoise_types::{DataType, Loss, Value, convert};
 
 use crate::bind::Binder;
 use crate::bind::group::{aggregate_name, find_aggregate};
@@ -22,6 +22,9 @@ pub struct WindowDraft {
     order: Vec<SortKey>,
     functions: Vec<WindowCall>,
 }
+
+/// How messages call a window that OVER specifies.
+const UNNAMED: &str = "<unnamed window>";
 
 impl Binder<'_> {
     pub(super) fn window_call(&mut self, call: &ast::WindowCall) -> Result<Expr> {
@@ -103,8 +106,17 @@ impl Binder<'_> {
             return Err(Error::window_circularity());
         }
         let mut spec = self.window_spec(&ast::Over::Spec(named), depth + 1)?;
+        if let ast::Over::Named(_) = over {
+            return Ok(spec);
+        }
         if !own.partition_by.is_empty() {
             return Err(Error::window_redefines_partition());
+        }
+        if spec.frame.is_some() {
+            return Err(Error::window_no_inherit_frame(base.as_str()));
+        }
+        if !own.order_by.is_empty() && !spec.order_by.is_empty() {
+            return Err(Error::window_redefines_order(UNNAMED, base.as_str()));
         }
         if !own.order_by.is_empty() {
             spec.order_by = own.order_by;
@@ -285,13 +297,21 @@ impl Binder<'_> {
                             unit: Option<ast::IntervalUnit>,
                             preceding: bool|
          -> Result<Box<Expr>> {
+            self.check_distance(amount)?;
             let amount = self.expr(amount)?;
             if rows {
                 return Ok(Box::new(amount));
             }
             let [key] = order else {
-                return Err(Error::window_range_order());
+                return Err(Error::window_range_order(UNNAMED));
             };
+            let kind = typing::class(&key.expr.ty);
+            match unit {
+                None if kind.is_temporal() => return Err(Error::window_frame_temporal(UNNAMED)),
+                Some(_) if kind.is_number() => return Err(Error::window_frame_numeric(UNNAMED)),
+                _ if kind.is_temporal() || kind.is_number() || kind == typing::Class::Null => {}
+                _ => return Err(Error::window_range_order(UNNAMED)),
+            }
             let backward = preceding != key.descending;
             let value = key.expr.clone();
             let bound = match unit {
@@ -335,6 +355,30 @@ impl Binder<'_> {
                 FrameBound::Following(distance(amount, *unit, false)?)
             }
         })
+    }
+
+    /// A frame's distance must be a number and not negative, as far as its text tells.
+    fn check_distance(&mut self, amount: &ast::Expr) -> Result<()> {
+        let Some(value) = self.literal_value(amount) else {
+            return match amount {
+                ast::Expr::Literal(ast::Literal::Null) => Err(Error::window_frame_illegal(UNNAMED)),
+                _ => Ok(()),
+            };
+        };
+        let bound = self.expr(amount)?;
+        self.fix_parameters(&bound);
+        let is_number = match &value {
+            Value::Null => false,
+            Value::Text(text) => {
+                let (number, loss) = convert::text_to_double(text.as_bytes());
+                loss != Loss::NotANumber && number >= 0.0
+            }
+            _ => true,
+        };
+        match is_number {
+            true => Ok(()),
+            false => Err(Error::window_frame_illegal(UNNAMED)),
+        }
     }
 
     pub(super) fn finish_windows(&mut self, drafts: Vec<WindowDraft>) -> Vec<Window> {

@@ -287,9 +287,11 @@ impl Finder<'_> {
             (_, Some(column)) if self.is_known(left) => (column, left, op.flipped()),
             _ => return None,
         };
-        let (value, exact) = key_value(&self.table.columns[column].ty, value, domain)?;
+        let ty = &self.table.columns[column].ty;
+        let (value, exact) = key_value(ty, value, domain)?;
         let interval = match op {
-            Comparison::Eq => equal(value, false),
+            Comparison::Eq => equals(ty, value, domain),
+            Comparison::NullSafeEq if is_ambiguous(ty, domain) => return None,
             Comparison::NullSafeEq => equal(value, true),
             Comparison::Lt => between(None, Some((value, false))),
             Comparison::Le => between(None, Some((value, true))),
@@ -326,9 +328,10 @@ impl Finder<'_> {
             if !self.is_known(item) {
                 return None;
             }
-            let (value, item_exact) = key_value(&self.table.columns[column].ty, item, domain)?;
+            let ty = &self.table.columns[column].ty;
+            let (value, item_exact) = key_value(ty, item, domain)?;
             exact &= item_exact;
-            intervals.push(equal(value, false));
+            intervals.push(equals(ty, value, domain));
         }
         Some((column, intervals, exact))
     }
@@ -463,6 +466,20 @@ fn begins_wild(binder: &Binder<'_>, pattern: &Expr, escape: Option<char>) -> boo
     matches!(bytes.first(), Some(b'%' | b'_')) && escape != bytes.first().map(|byte| *byte as char)
 }
 
+/// Whether several of the column's values may equal one value: an exact number's column has more
+/// digits than the doubles that it is compared as.
+fn is_ambiguous(ty: &DataType, domain: Domain) -> bool {
+    domain == Domain::Double && !ty.is_exact_in_double()
+}
+
+/// What equals a value in the column.
+fn equals(ty: &DataType, value: Expr, domain: Domain) -> Interval {
+    match is_ambiguous(ty, domain) {
+        true => between(Some((value.clone(), true)), Some((value, true))),
+        false => equal(value, false),
+    }
+}
+
 /// The value as a bound of the column's keys, and whether the bound says just what the comparison
 /// says. `None` where the column's order is not the comparison's.
 fn key_value(ty: &DataType, value: &Expr, domain: Domain) -> Option<(Expr, bool)> {
@@ -480,7 +497,7 @@ fn key_value(ty: &DataType, value: &Expr, domain: Domain) -> Option<(Expr, bool)
         return None;
     }
     // Local time repeats an hour a year.
-    let exact = !matches!(ty, DataType::Timestamp { .. });
+    let exact = !matches!(ty, DataType::Timestamp { .. }) && !is_ambiguous(ty, domain);
     let value = match (class(ty), class(&value.ty)) {
         (Class::Bytes, Class::Text) => implicit(
             value.clone(),

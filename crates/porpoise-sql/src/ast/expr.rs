@@ -297,12 +297,14 @@ pub struct Cast {
 pub enum CastType {
     /// `BINARY[(length)]`
     Binary(Option<u32>),
-    /// `CHAR[(length)] [CHARACTER SET charset]`
+    /// `CHAR[(length)] [CHARACTER SET charset] [BINARY]`
     Char {
         /// In characters.
         length: Option<u32>,
         /// `None`: the connection's.
         charset: Option<Ident>,
+        /// In the character set's binary collation.
+        binary: bool,
     },
     /// `NCHAR[(length)]`
     NChar(Option<u32>),

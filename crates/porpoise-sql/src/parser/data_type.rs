@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 
     /// `[CHARACTER SET name | ASCII | UNICODE | BYTE] [BINARY]`, in any order.
-    fn charset_spec(&mut self, mut spec: CharsetSpec) -> Result<CharsetSpec> {
+    pub(super) fn charset_spec(&mut self, mut spec: CharsetSpec) -> Result<CharsetSpec> {
         loop {
             if self.eat_charset_words() {
                 spec.charset = Some(self.charset_name()?);

@@ -573,6 +573,13 @@ impl Parser<'_> {
                 left = attach_join_condition(left, condition).ok_or(error)?;
                 continue;
             }
+            if self.at("USING") {
+                let error = self.syntax_error();
+                self.advance();
+                let condition = JoinCondition::Using(self.paren_list(Self::ident)?);
+                left = attach_join_condition(left, condition).ok_or(error)?;
+                continue;
+            }
             if !self.at_join() {
                 return Ok(left);
             }

@@ -72,14 +72,12 @@ impl Parser<'_> {
             "BINARY" => CastType::Binary(self.opt_length()?),
             "CHAR" | "CHARACTER" => {
                 let length = self.opt_length()?;
-                let charset = match self.eat_any(&["ASCII", "UNICODE", "BINARY", "BYTE"]) {
-                    Some("ASCII") => Some("latin1".into()),
-                    Some("UNICODE") => Some("ucs2".into()),
-                    Some("BINARY" | "BYTE") => Some("binary".into()),
-                    _ if self.eat_charset_words() => Some(self.charset_name()?),
-                    _ => None,
-                };
-                CastType::Char { length, charset }
+                let CharsetSpec { charset, binary } = self.charset_spec(CharsetSpec::default())?;
+                CastType::Char {
+                    length,
+                    charset,
+                    binary,
+                }
             }
             "NCHAR" => CastType::NChar(self.opt_length()?),
             "NATIONAL" => {

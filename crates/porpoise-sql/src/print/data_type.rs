@@ -32,11 +32,18 @@ impl Printer<'_, '_> {
     pub(super) fn cast_type(&mut self, to: &CastType) -> fmt::Result {
         match to {
             CastType::Binary(length) => self.length("binary", *length),
-            CastType::Char { length, charset } => {
+            CastType::Char {
+                length,
+                charset,
+                binary,
+            } => {
                 self.length("char", *length)?;
-                match charset {
-                    Some(charset) => put!(self, " charset {}", charset.as_str()),
-                    None => Ok(()),
+                if let Some(charset) = charset {
+                    put!(self, " charset {}", charset.as_str())?;
+                }
+                match binary {
+                    true => put!(self, " binary"),
+                    false => Ok(()),
                 }
             }
             CastType::NChar(length) => self.length("nchar", *length),

@@ -1,12 +1,15 @@
 //! JSON text to value (RFC 8259), saying what is wrong and where as MySQL does.
 
 use super::{DEPTH_MAX, JsonError, JsonValue};
+use crate::Decimal;
 use compact_str::CompactString;
 
-pub(super) fn parse(text: &str) -> Result<JsonValue, JsonError> {
+/// `is_stored`: the text is one that [`JsonValue::write_text`] wrote.
+pub(super) fn parse(text: &str, is_stored: bool) -> Result<JsonValue, JsonError> {
     let mut p = Parser {
         text: text.as_bytes(),
         at: 0,
+        is_stored,
     };
     p.skip_spaces();
     if p.at == p.text.len() {
@@ -23,6 +26,7 @@ pub(super) fn parse(text: &str) -> Result<JsonValue, JsonError> {
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,
+    is_stored: bool,
 }
 
 type Parsed<T> = Result<T, JsonError>;
@@ -154,7 +158,13 @@ impl Parser<'_> {
                 return Ok(JsonValue::UInt(v));
             }
         }
-        match text.parse::<f64>() {
+        let double = text.parse::<f64>();
+        if self.is_stored
+            && let Some(decimal) = stored_decimal(text, double.as_ref().ok().copied())
+        {
+            return Ok(JsonValue::Decimal(decimal));
+        }
+        match double {
             Ok(v) if v.is_finite() => Ok(JsonValue::Double(v)),
             _ => Err(JsonError {
                 message: "Number too big to be stored in double.",
@@ -262,4 +272,21 @@ impl Parser<'_> {
             _ => self.fail("Incorrect hex digit after \\u escape in string."),
         }
     }
+}
+
+/// The DECIMAL that a stored number was, as far as its text tells: it has other digits than the
+/// double would have been written with.
+fn stored_decimal(text: &str, double: Option<f64>) -> Option<Decimal> {
+    /// Up to so many digits, one that ends in another digit than 0 is the double's text.
+    const DIGITS: usize = 15;
+    if text.contains('e') || (text.len() <= DIGITS && !text.ends_with('0')) {
+        return None;
+    }
+    let mut written = Vec::new();
+    JsonValue::Double(double?).write_text(&mut written);
+    if written == text.as_bytes() {
+        return None;
+    }
+    let parsed = Decimal::parse_prefix(text.as_bytes())?;
+    (parsed.read == text.len() && !parsed.overflow).then_some(parsed.value)
 }

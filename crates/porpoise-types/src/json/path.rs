@@ -198,7 +198,7 @@ impl Reader<'_> {
                 end += if bytes[end] == b'\\' { 2 } else { 1 };
             }
             let quoted = self.rest().get(..end + 1).ok_or(self.error())?;
-            let Ok(JsonValue::String(key)) = super::parser::parse(quoted) else {
+            let Ok(JsonValue::String(key)) = super::parser::parse(quoted, false) else {
                 return Err(self.error());
             };
             self.at += end + 1;

@@ -141,8 +141,8 @@ fn format(parts: &FormatParts, pattern: &str, locale: &Locale) -> Option<String>
             'v' => push_digits(&mut out, week(3)?.0, 2),
             'W' => out.extend_from_slice(locale.weekday(weekday()?)?.as_bytes()),
             'w' => push_digits(&mut out, (weekday()? + 1) % 7, 1),
-            'X' => push_digits(&mut out, week(2)?.1, 4),
-            'x' => push_digits(&mut out, week(3)?.1, 4),
+            'X' => push_digits(&mut out, week(2)?.1.max(0) as u32, 4),
+            'x' => push_digits(&mut out, week(3)?.1.max(0) as u32, 4),
             'Y' => push_digits(&mut out, date.year(), 4),
             'y' => push_digits(&mut out, date.year() % 100, 2),
             other => out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -184,7 +184,8 @@ struct ScannedFields {
     micros: u32,
     /// Hours are on a clock of twelve.
     twelve: bool,
-    afternoon: bool,
+    /// Whether `%p` was there, and said PM.
+    afternoon: Option<bool>,
     day_of_year: Option<u32>,
     /// A week's number, and whether weeks start on Sunday.
     week: Option<(u32, bool)>,
@@ -199,11 +200,15 @@ struct ScannedFields {
 pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedByFormat> {
     let mut found = ScannedFields::default();
     scan(&mut text.trim_start(), pattern, &mut found)?;
+    // Without hours of twelve there are no halves of the day.
+    if found.afternoon.is_some() && !found.twelve {
+        return None;
+    }
     if found.twelve {
         if !(1..=12).contains(&found.hour) {
             return None;
         }
-        found.hour = found.hour % 12 + if found.afternoon { 12 } else { 0 };
+        found.hour = found.hour % 12 + if found.afternoon == Some(true) { 12 } else { 0 };
     }
     let mut date = Date::new(found.year, found.month, found.day)?;
     if let Some(n) = found.day_of_year {
@@ -221,14 +226,20 @@ pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedBy
         )?;
     }
     let (has_date, has_time, _) = format_parts(pattern);
-    let only_time = date.is_zero() && has_time && !has_date;
-    if !only_time && !date.is_allowed(mode) {
+    if has_time && !has_date {
+        let hours = i64::from(found.day) * 24 + i64::from(found.hour);
+        let clock = DateTime::new(Date::ZERO, 0, found.minute, found.second, found.micros)?;
+        let micros = hours * 3600 * MICROS_PER_SECOND + clock.micros_of_day();
+        return Time::from_micros(micros)
+            .filter(|_| found.hour < 24)
+            .map(ParsedByFormat::Time);
+    }
+    if !date.is_allowed(mode) {
         return None;
     }
     let at = DateTime::new(date, found.hour, found.minute, found.second, found.micros)?;
     Some(match (has_date, has_time) {
         (true, true) => ParsedByFormat::DateTime(at),
-        (false, true) => ParsedByFormat::Time(at.time()),
         _ => ParsedByFormat::Date(date),
     })
 }
@@ -327,10 +338,7 @@ fn scan(text: &mut &str, pattern: &str, found: &mut ScannedFields) -> Option<()>
                 let (n, len) = take_number(text, 6)?;
                 found.micros = n * 10u32.pow(6 - len as u32);
             }
-            'p' => {
-                found.afternoon = take_name(text, &["AM", "PM"], 2)? == 1;
-                found.twelve = true;
-            }
+            'p' => found.afternoon = Some(take_name(text, &["AM", "PM"], 2)? == 1),
             'W' => found.weekday = Some(take_name(text, &WEEKDAYS, usize::MAX)?),
             'a' => found.weekday = Some(take_name(text, &WEEKDAYS, 3)?),
             'w' => match take_number(text, 1)?.0 {
@@ -361,9 +369,9 @@ fn full_year(year: u32, digits: usize) -> u32 {
 }
 
 /// The type that `STR_TO_DATE` with this pattern has: (has a date part, has a time part, has
-/// microseconds).
+/// microseconds). A day beside parts of a time, without month or year, is one of its days.
 pub fn format_parts(pattern: &str) -> (bool, bool, bool) {
-    let (mut date, mut time, mut micros) = (false, false, false);
+    let (mut date, mut day, mut time, mut micros) = (false, false, false, false);
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         if c == '%' {
@@ -373,11 +381,12 @@ pub fn format_parts(pattern: &str) -> (bool, bool, bool) {
                     time = true
                 }
                 Some('%' | '.' | '@' | '#') | None => {}
+                Some('d' | 'D' | 'e') => day = true,
                 Some(_) => date = true,
             }
         }
     }
-    (date, time, micros)
+    (date || (day && !time), time, micros)
 }
 
 /// `SEC_TO_TIME`, `TIMEDIFF` and their kin: seconds and microseconds to a time, clamped.

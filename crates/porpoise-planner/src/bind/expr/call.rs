@@ -19,6 +19,11 @@ impl Binder<'_> {
                 function.name.as_str(),
             ));
         }
+        if function.name.eq_ignore_ascii_case("name_const")
+            && !function.args.iter().all(is_constant)
+        {
+            return Err(Error::wrong_arguments("NAME_CONST"));
+        }
         let mut arguments = self.exprs(&function.args)?;
         // In JSON, TRUE is another value than 1.
         if function.name.to_ascii_lowercase().starts_with("json_") {
@@ -119,6 +124,16 @@ impl Binder<'_> {
         )?;
         call.ty = ty;
         Ok(call)
+    }
+}
+
+/// Whether an expression is a literal, or one that is negated or has a collation.
+fn is_constant(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Literal(_) | ast::Expr::Param(_) => true,
+        ast::Expr::Unary(ast::UnaryOp::Neg, operand) => is_constant(operand),
+        ast::Expr::Collate(collate) => is_constant(&collate.0),
+        _ => false,
     }
 }
 

@@ -47,38 +47,6 @@ impl Binder<'_> {
         self.scalar(query)
     }
 
-    /// A comparison of two expressions, one of which may be a subquery's row.
-    pub(super) fn compare(&mut self, op: Comparison, left: Expr, right: Expr) -> Result<Expr> {
-        // `(a, b) = (SELECT x, y …)`: a quantified comparison with the query's only row.
-        for (row, query, op) in [(&left, &right, op), (&right, &left, op.flipped())] {
-            let (ExprKind::Row(_), ExprKind::Row(columns)) = (&row.kind, &query.kind) else {
-                continue;
-            };
-            let subquery = |column: &Expr| match column.kind {
-                ExprKind::Subquery { number, .. } => Some(number),
-                _ => None,
-            };
-            let Some(number) = columns.first().and_then(subquery) else {
-                continue;
-            };
-            if columns
-                .iter()
-                .any(|column| subquery(column) != Some(number))
-            {
-                continue;
-            }
-            if matches!(op, Comparison::Eq | Comparison::Ne) {
-                let all = op == Comparison::Ne;
-                let operand = row.clone();
-                return self.quantify(operand, op, all, number);
-            }
-            return Err(Error::not_supported_yet(
-                "this comparison of a row with a subquery",
-            ));
-        }
-        compare::compare(op, left, right, self.session())
-    }
-
     /// A bound subquery's number.
     pub(in crate::bind) fn keep_subquery(&mut self, query: Query) -> usize {
         let number = self.subqueries.len();
@@ -101,14 +69,22 @@ impl Binder<'_> {
     }
 
     fn scalar(&mut self, query: Query) -> Result<Expr> {
-        if query.columns.len() != 1 {
-            // A row: only a comparison with another one takes it.
-            let items = query.columns.len();
-            let column = self.subquery_expr(query, SubqueryKind::Scalar, DataType::Null, true);
-            return Ok(compare::row(vec![column; items]));
+        let of_column = |column: &crate::query::OutputColumn| typing::slot_type(&column.expr.ty);
+        let types: Vec<DataType> = query.columns.iter().map(of_column).collect();
+        let number = self.keep_subquery(query);
+        let mut values: Vec<Expr> = types
+            .into_iter()
+            .enumerate()
+            .map(|(column, ty)| {
+                let kind = SubqueryKind::Scalar { column };
+                Expr::new(ExprKind::Subquery { number, kind }, ty, true)
+            })
+            .collect();
+        match values.len() {
+            1 => Ok(values.remove(0)),
+            // Only a comparison with another row takes it.
+            _ => Ok(compare::row(values)),
         }
-        let ty = typing::slot_type(&query.columns[0].expr.ty);
-        Ok(self.subquery_expr(query, SubqueryKind::Scalar, ty, true))
     }
 
     fn quantified(
@@ -145,6 +121,9 @@ impl Binder<'_> {
         };
         if operands.len() != query.columns.len() {
             return Err(Error::operand_columns(operands.len()));
+        }
+        if operands.iter().any(|operand| compare::width(operand) != 1) {
+            return Err(Error::operand_columns(1));
         }
         let mut domains = Vec::with_capacity(operands.len());
         let mut left = Vec::with_capacity(operands.len());
