@@ -210,6 +210,10 @@ pub fn cast(
                 ),
             )
         }
+        DataType::DateTime { .. } if let CastKind::Comparable { of_dates } = kind => {
+            let moment = convert::to_comparable_datetime(&value, of_dates, cx);
+            (Value::DateTime(moment), None)
+        }
         DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
             let (converted, loss) = convert::to_datetime(&value, cx);
             let note = temporal_loss(converted.is_none(), loss, "datetime", &value, from);

@@ -78,7 +78,7 @@ impl Expr {
             }
             ExprKind::Cast {
                 operand,
-                kind: CastKind::Implicit | CastKind::Exact,
+                kind: CastKind::Implicit | CastKind::Exact | CastKind::Comparable { .. },
             } => operand.write_sql(names, out),
             ExprKind::Cast {
                 operand,

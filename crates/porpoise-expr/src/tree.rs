@@ -189,6 +189,13 @@ pub enum CastKind {
     /// To DECIMAL, for a comparison: with all digits that there are, however many the type shows.
     /// Warns as if the number were a double.
     Exact,
+    /// Of a number to a DATETIME that it is compared as: one that is no moment lies between those
+    /// whose numbers are less and those whose numbers are greater. `of_dates`: it is compared with
+    /// dates, whose numbers have eight digits.
+    Comparable {
+        /// Compared with dates.
+        of_dates: bool,
+    },
 }
 
 /// How two values are compared.

@@ -453,6 +453,17 @@ pub fn to_datetime(value: &Value, cx: &ConvertContext) -> (Option<DateTime>, Los
     ((found.1 != Loss::BadTemporal).then_some(found.0), found.1)
 }
 
+/// What a number is as it is compared with moments, or with dates: the moment that it stands for,
+/// else what lies among moments as the number does among their numbers.
+pub fn to_comparable_datetime(value: &Value, of_dates: bool, cx: &ConvertContext) -> DateTime {
+    if let (Some(moment), _) = to_datetime(value, cx) {
+        return moment;
+    }
+    // Beyond its range a float becomes the greatest integer, or the least.
+    let number = to_double(value).0.floor() as i64;
+    DateTime::just_after_number(number, of_dates)
+}
+
 /// The moment, or the zero one if `sql_mode` doesn't take its date.
 fn apply_date_mode(at: DateTime, cx: &ConvertContext) -> (DateTime, Loss) {
     if at.date().is_allowed(cx.dates) {

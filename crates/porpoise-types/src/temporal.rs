@@ -415,6 +415,39 @@ impl DateTime {
         ))
     }
 
+    /// What compares with moments as a number does with their numbers (20240131101112, or
+    /// 20240131 for a date): just after the last second that isn't greater. No moment is equal to
+    /// it, so it is for numbers that are no moment's.
+    pub fn just_after_number(number: i64, of_dates: bool) -> DateTime {
+        /// No moment has as many microseconds.
+        const AFTER: u64 = 0xF_FFFF;
+        const LAST: i64 = 9999_12_31_23_59_59;
+        const LAST_CLOCK: [i64; 3] = [23, 59, 59];
+        let number = match of_dates {
+            true => number.saturating_mul(1_000_000).saturating_add(235_959),
+            false => number,
+        };
+        let number = number.clamp(0, LAST);
+        let (date, clock) = (number / 1_000_000, number % 1_000_000);
+        let (year, month, day) = (date / 10_000, date / 100 % 100, date % 100);
+        let (month, day) = match month {
+            ..=12 => (month, day),
+            _ => (12, 31),
+        };
+        let days = i64::from(days_in_month(year as u32, month as u32));
+        // Behind a field that is too large come the greatest of all smaller ones.
+        let mut clock = match day <= days && date % 10_000 / 100 <= 12 {
+            true => [clock / 10_000, clock / 100 % 100, clock % 100],
+            false => LAST_CLOCK,
+        };
+        if let Some(at) = (0..clock.len()).find(|&at| clock[at] > LAST_CLOCK[at]) {
+            clock[at..].copy_from_slice(&LAST_CLOCK[at..]);
+        }
+        let date = (year as u64) << 9 | (month as u64) << 5 | day.min(days) as u64;
+        let [hour, minute, second] = clock.map(|field| field as u64);
+        DateTime(date << 37 | hour << 32 | minute << 26 | second << 20 | AFTER)
+    }
+
     /// A date and the microseconds since its midnight, which are taken modulo a day.
     fn from_parts(date: Date, micros: i64) -> DateTime {
         let m = micros.rem_euclid(MICROS_PER_DAY) as u64;

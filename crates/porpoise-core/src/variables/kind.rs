@@ -179,6 +179,10 @@ impl Variable {
             Kind::SqlMode => {
                 let given = convert::to_text(&value, &DataType::varchar(0));
                 match SqlMode::parse(&given) {
+                    Some(mode) if mode.pad_char_to_full_length() => {
+                        let feature = "sql_mode=PAD_CHAR_TO_FULL_LENGTH";
+                        Err(Error::not_supported_yet(feature))
+                    }
                     Some(mode) if !value.is_null() => Ok(Value::text(mode.text())),
                     _ => Err(refuse(&value)),
                 }

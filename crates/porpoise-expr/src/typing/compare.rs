@@ -183,10 +183,12 @@ fn listed(expr: Expr, domain: Domain) -> Expr {
     }
 }
 
-/// What is compared with an exact number, as one where that keeps digits that a double has no room
-/// for: strings, and constants of floating point beside a BIGINT column. A key then has just the
-/// rows that the comparison has.
-fn exact_number(expr: Expr, other: &Expr) -> Expr {
+/// An operand as what the other's keys hold, where a conversion by the domain alone would lose
+/// something, so that a key has just the rows that the comparison has. What is compared with an
+/// exact number is one where that keeps digits that a double has no room for: strings, and constants
+/// of floating point beside a BIGINT column. A constant number beside dates is the moment that it
+/// stands for, or lies between moments.
+fn beside(expr: Expr, other: &Expr) -> Expr {
     // 0x41 is a number where a number is wanted.
     if super::is_hex(&expr) && class(&other.ty).is_number() {
         return super::hex_number(expr);
@@ -209,6 +211,16 @@ fn exact_number(expr: Expr, other: &Expr) -> Expr {
             Expr::literal(Value::Decimal(parsed.value), ty)
         }
         (Class::Text | Class::Bytes, Class::Integer | Class::Decimal) => exact_decimal(expr),
+        (from, to @ (Class::Date | Class::DateTime)) if from.is_number() && expr.is_constant() => {
+            let nullable = expr.nullable;
+            let kind = ExprKind::Cast {
+                operand: Box::new(expr),
+                kind: crate::CastKind::Comparable {
+                    of_dates: to == Class::Date,
+                },
+            };
+            Expr::new(kind, DataType::DateTime { fsp: 6 }, nullable)
+        }
         (Class::Double, Class::Integer)
             if expr.is_constant()
                 && other.as_column().is_some()
@@ -245,8 +257,8 @@ fn align(
     operation: &str,
     session: &SessionVars,
 ) -> Result<(Domain, Expr, Expr)> {
-    let left = exact_number(left, &right);
-    let right = exact_number(right, &left);
+    let left = beside(left, &right);
+    let right = beside(right, &left);
     let domain = domain(&left, &right, operation, session)?;
     Ok((
         domain,
@@ -695,7 +707,7 @@ pub fn between(
     if [&operand, &low, &high].iter().any(|expr| width(expr) != 1) {
         return Err(Error::operand_columns(1));
     }
-    let bounds = [exact_number(low, &operand), exact_number(high, &operand)];
+    let bounds = [beside(low, &operand), beside(high, &operand)];
     let domain = common_domain(&operand, &bounds, "between", session)?;
     let [low, high] = bounds.map(|bound| Box::new(listed(bound, domain)));
     let operand = Box::new(listed(operand, domain));
@@ -728,7 +740,7 @@ pub fn in_list(
     }
     let list: Vec<Expr> = list
         .into_iter()
-        .map(|item| exact_number(item, &operand))
+        .map(|item| beside(item, &operand))
         .collect();
     if list.len() == 1 {
         let op = if negated {

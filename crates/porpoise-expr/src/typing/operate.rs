@@ -596,6 +596,14 @@ pub fn aggregate(
     arguments: Vec<Expr>,
     session: &SessionVars,
 ) -> Result<(Vec<Expr>, DataType, bool)> {
+    let mixes = function.argument_kinds.contains(&ArgumentKind::Mixed);
+    let arguments = (arguments.into_iter())
+        .map(|argument| match argument.ty {
+            // Of bits an aggregate joins the numbers, not the bytes.
+            DataType::Bit(_) if mixes => implicit(argument, DataType::BIGINT_UNSIGNED),
+            _ => argument,
+        })
+        .collect();
     let arguments = convert_arguments(arguments, function.argument_kinds, session)?;
     let arguments = bring_together(function.name, function.argument_kinds, arguments, session)?;
     if let ("MIN" | "MAX", [argument]) = (function.name, &arguments[..]) {

@@ -370,7 +370,9 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         }
         let mut failed = Ok(());
         expr.for_each_child_mut(&mut |child| {
-            if failed.is_ok() {
+            // A constant that happens to be a key's value is no key.
+            let is_constant = matches!(child.kind, ExprKind::Literal(_) | ExprKind::Parameter(_));
+            if failed.is_ok() && !is_constant {
                 failed = self.expr(child, place);
             }
         });
