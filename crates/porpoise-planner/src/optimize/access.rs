@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::bind::Binder;
 use crate::json_text::{Item, Members};
-use crate::optimize::cost::{COVERED, FETCH, SEEK, SORT};
+use crate::optimize::cost::{COVERED, FETCH, HASH_PUT, PASS, SEEK, SORT};
 use crate::optimize::entries::on_entries;
 use crate::optimize::histograms::Histograms;
 use crate::optimize::order::{self, InterestingOrder};
@@ -828,10 +828,20 @@ impl TableChoice<'_> {
     }
 }
 
-/// What it costs to sort rows of which so many are asked for.
+/// What it costs to sort rows of which so many are asked for. Of these alone is kept what may be
+/// among them: each row is compared with the last one that is, and the fewer take its place the
+/// more rows have come.
 pub fn sort_cost(rows: f64, asked: Option<f64>) -> f64 {
-    let kept = asked.map_or(rows, |asked| asked.min(rows));
-    rows * kept.max(2.0).log2() * SORT
+    let all = rows * rows.max(2.0).log2() * SORT;
+    let Some(kept) = asked
+        .map(|asked| asked.max(1.0))
+        .filter(|kept| *kept < rows)
+    else {
+        return all;
+    };
+    let replaced = kept * (1.0 + (rows / kept).ln());
+    let of_kept = replaced * (kept.max(2.0).log2() * SORT + HASH_PUT);
+    (rows * PASS + of_kept).min(all)
 }
 
 fn possible_keys(

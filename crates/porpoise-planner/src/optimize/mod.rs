@@ -152,6 +152,7 @@ pub fn buffered(binder: &mut Binder<'_>, node: Node, output: Vec<Expr>) -> (Node
         input: Box::new(node),
         keys: Vec::new(),
         limit: None,
+        refill: None,
         distinct: false,
         slots,
     };
