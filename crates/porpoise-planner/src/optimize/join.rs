@@ -12,6 +12,7 @@
 //! ([`Binder::executions`]): a hash table of what doesn't depend on the enclosing row is made in
 //! the first of them and kept for the others, even where it is all that the query reads.
 
+mod constants;
 mod search;
 
 use std::sync::Arc;
@@ -151,6 +152,7 @@ pub fn plan(
     let (conditions, before): (Vec<Condition>, Vec<Condition>) = conditions
         .into_iter()
         .partition(|condition| condition.slots.intersects(&all));
+    constants::look_up(binder, &units, &conditions);
     let order = search::best_order_for_result(binder, &units, &conditions, outer, wanted);
     let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted)?;
     let before = before.into_iter().map(|condition| condition.expr).collect();

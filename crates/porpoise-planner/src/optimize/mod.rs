@@ -22,6 +22,7 @@ mod access;
 mod block;
 pub mod cost;
 mod disjunction;
+mod dives;
 mod entries;
 mod equality;
 mod estimate;
