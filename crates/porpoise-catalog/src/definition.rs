@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A table without a primary key has a hidden 8-byte row number for one. Index entries are
-//! described in [`porpoise_executor::index_entry`].
+//! described in [`index_entry`](crate::index_entry).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ use porpoise_expr::Expr;
 pub use porpoise_mdl::TableId;
 use porpoise_mdl::{HasFastPath, MdlFastPath, MetadataLocks};
 use porpoise_storage::SpaceId;
-use porpoise_types::{Collation, DataType, RowLayout, Value};
+use porpoise_types::{Collation, DataType, KeyBuf, RowLayout, Value, encode_key_part};
 
 use crate::Statistics;
 
@@ -281,6 +281,13 @@ pub struct IndexPart {
 }
 
 impl IndexPart {
+    /// Appends a value of the part's column, as the index has it, to a key.
+    #[inline]
+    pub fn encode(&self, column: &Column, value: &Value, key: &mut KeyBuf) {
+        let (ty, nullable) = (&column.ty, column.nullable);
+        encode_key_part(value, ty, nullable, self.descending, self.prefix, key);
+    }
+
     /// A functional key part's expression, as SHOW CREATE TABLE prints it.
     pub fn expression<'a>(&self, table: &'a Table) -> Option<&'a str> {
         let column = table

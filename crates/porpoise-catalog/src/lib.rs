@@ -11,6 +11,7 @@ pub mod create_text;
 mod definition;
 pub mod dictionary;
 pub mod expression;
+pub mod index_entry;
 pub mod record;
 pub mod statistics;
 pub mod virtual_table;

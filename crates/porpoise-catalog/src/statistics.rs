@@ -35,6 +35,8 @@ pub struct Statistics {
     pub analyzed: bool,
     /// About how many rows the table had when the values were counted.
     pub rows: u64,
+    /// How many entries of each index were read for that, at most; 0 if nobody knows.
+    pub entries_read: u64,
     /// How many changes the table had had by then, by the count of `Store::changes`; 0 after a
     /// start.
     pub changes: u64,
@@ -138,6 +140,8 @@ pub(crate) struct StatisticsRecord {
     #[serde(default)]
     rows: u64,
     #[serde(default)]
+    entries_read: u64,
+    #[serde(default)]
     updated_us: i64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     histograms: Vec<(CompactString, String)>,
@@ -157,6 +161,7 @@ impl StatisticsRecord {
                 .collect(),
             analyzed: statistics.analyzed,
             rows: statistics.rows,
+            entries_read: statistics.entries_read,
             updated_us: statistics.updated_us,
             histograms: histograms
                 .map(|(name, histogram)| (name.clone(), histogram.to_json().to_string()))
@@ -177,6 +182,7 @@ impl StatisticsRecord {
             cardinality: self.cardinality.into_iter().collect(),
             analyzed: self.analyzed,
             rows: self.rows,
+            entries_read: self.entries_read,
             changes: 0,
             updated_us: self.updated_us,
         }

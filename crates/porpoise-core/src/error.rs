@@ -575,6 +575,7 @@ errors! {
     HintConflict hint_conflict(hint) = 3126 "HY000" "Hint {} is ignored as conflicting/duplicated";
     HintBlockUnknown hint_block_unknown(block, hint) = 3127 "HY000" "Query block name {} is not found for {} hint";
     HintNameUnresolved hint_name_unresolved(name, hint) = 3128 "HY000" "Unresolved name {} for {} hint";
+    RangeMemoryExceeded range_memory_exceeded(bytes) = 3170 "HY000" "Memory capacity of {} bytes for 'range_optimizer_max_mem_size' exceeded. Range optimization was not done for this query.";
     VariableNotHintable variable_not_hintable(name) = 3637 "HY000" "Variable {} cannot be set using SET_VAR hint.";
     FeatureUnsupported feature_unsupported(feature, why) = 3658 "HY000" "Feature {} is unsupported ({}).";
     HintHasNoEffect hint_has_no_effect(hint) = 1235 "42000" "Hint {} has no effect in this version of Porpoise";

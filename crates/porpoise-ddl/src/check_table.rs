@@ -11,9 +11,9 @@
 //! nothing. What can't be read is told of as what doesn't agree is; the statement itself fails only
 //! when it is killed.
 
+use porpoise_catalog::index_entry;
 use porpoise_catalog::{Index, IndexKind, Table};
 use porpoise_core::error::{Error, Result};
-use porpoise_executor::index_entry;
 use porpoise_storage::{Snapshot, SpaceId};
 
 use crate::Ddl;

@@ -7,11 +7,12 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use porpoise_catalog::index_entry;
 use porpoise_catalog::record::TableRecord;
 use porpoise_catalog::{IndexKind, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_executor::eval::Evaluate;
-use porpoise_executor::{Exec, View, column_value, defaults, index_entry, row_check, write};
+use porpoise_executor::{Exec, View, column_value, defaults, row_check, write};
 use porpoise_expr::EvalContext;
 use porpoise_expr::SlotId;
 use porpoise_planner::foreign_keys::{ParentEdge, RowChange, foreign_key_graph};

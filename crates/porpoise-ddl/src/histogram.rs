@@ -9,7 +9,7 @@ use porpoise_catalog::statistics::{HISTOGRAM_BUCKETS_MAX, can_have};
 use porpoise_catalog::{Histogram, Relation, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_sql::ast::{HistogramAction, HistogramChange};
-use porpoise_types::{Json, Value};
+use porpoise_types::{DataType, Json, JsonValue, Value};
 
 use crate::maintain::{self, Rows};
 use crate::statistics::{self, ANALYZED_ENTRIES_MAX, Effort, Wanted};
@@ -183,13 +183,51 @@ fn take(ddl: &Ddl<'_>, table: &Table, columns: &[CompactString], json: &str) -> 
         Ok(column) => &table.columns[column],
         Err(line) => return Ok(vec![line]),
     };
-    let parsed = Json::parse(json).ok();
-    let Some(histogram) = parsed.and_then(|json| Histogram::of_json(json.value(), &column.ty))
-    else {
-        return Ok(vec![error("JSON format error.")]);
+    let histogram = match histogram_of(json, &column.ty) {
+        Ok(histogram) => histogram,
+        Err(mut lines) => {
+            let (schema, table, column) = (&table.schema, &table.name, &column.name);
+            let text = format!(
+                "Unable to build histogram statistics for column '{column}' in table \
+                 '{schema}'.'{table}'"
+            );
+            lines.insert(lines.len() - 1, error(text));
+            return Ok(lines);
+        }
     };
     keep(ddl, table, vec![(column.name.clone(), histogram)])?;
     Ok(vec![created(&column.name)])
+}
+
+/// What a histogram's document has at least.
+const ATTRIBUTES: [&str; 8] = [
+    "histogram-type",
+    "data-type",
+    "collation-id",
+    "null-values",
+    "buckets",
+    "last-updated",
+    "sampling-rate",
+    "number-of-buckets-specified",
+];
+
+/// The histogram that a document describes, or what is wrong with that: the reason comes last.
+fn histogram_of(json: &str, ty: &DataType) -> Result<Histogram, Vec<Line>> {
+    let format_error = || error("JSON format error.");
+    let json = Json::parse(json).map_err(|bad| {
+        let (message, position) = (bad.message, bad.position);
+        let told = Error::invalid_json_text_in_parameter(1, "UPDATE HISTOGRAM", message, position);
+        vec![error(told.into_condition().message), format_error()]
+    })?;
+    let JsonValue::Object(_) = json.value() else {
+        return Err(vec![error("JSON data is not an object")]);
+    };
+    let mut attributes = ATTRIBUTES.iter();
+    if let Some(missing) = attributes.find(|name| json.value().get(name).is_none()) {
+        let text = format!("Missing attribute at '$.\"{missing}\"'.");
+        return Err(vec![error(text)]);
+    }
+    Histogram::of_json(json.value(), ty).ok_or_else(|| vec![format_error()])
 }
 
 fn created(column: &str) -> Line {

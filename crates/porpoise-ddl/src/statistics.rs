@@ -57,13 +57,14 @@ pub(crate) fn analyze(shared: &Shared, table: &Table, effort: &Effort<'_>) -> Re
         store.approximate_len(table.space),
         store.changes(table.space),
     );
-    let cardinality = count(table, &snapshot, rows, effort)?;
+    let (cardinality, entries_read) = count(table, &snapshot, rows, effort)?;
     let old = table.state.statistics.load_full();
     let histograms = remade_histograms(table, &snapshot, rows, &old, effort)?;
     keep(shared, table, |statistics| {
         statistics.cardinality = cardinality;
         statistics.analyzed = true;
         statistics.rows = rows;
+        statistics.entries_read = entries_read;
         statistics.changes = changes;
         statistics.updated_us = now_us();
         for (name, histogram) in histograms {
@@ -138,14 +139,15 @@ fn is_outdated(shared: &Shared, table: &Table) -> bool {
 // -- Distinct values
 // ---------------------------------------------------------------------------------------------------
 
-/// Distinct values of every index's first 1, 2, … parts.
+/// Distinct values of every index's first 1, 2, … parts, and how many entries of an index were read.
 fn count(
     table: &Table,
     snapshot: &Snapshot,
     rows: u64,
     effort: &Effort<'_>,
-) -> Result<HashMap<CompactString, Vec<u64>>> {
+) -> Result<(HashMap<CompactString, Vec<u64>>, u64)> {
     let mut cardinality = HashMap::new();
+    let mut entries_read = 0;
     for index in &table.indexes {
         let is_primary = index.kind == IndexKind::Primary;
         let space = if is_primary { table.space } else { index.space };
@@ -154,9 +156,10 @@ fn count(
             counts.add(run, key);
             Ok(())
         })?;
+        entries_read = counts.read.max(entries_read);
         cardinality.insert(index.name.clone(), counts.distinct(rows));
     }
-    Ok(cardinality)
+    Ok((cardinality, entries_read))
 }
 
 /// Counts the distinct values of an index's leading parts as entries come.

@@ -7,9 +7,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use porpoise_catalog::index_entry;
 use porpoise_catalog::{Index, IndexKind, Relation, Table};
 use porpoise_core::error::Result;
-use porpoise_executor::index_entry;
 use porpoise_storage::{Direction, Snapshot, SpaceId, Transaction};
 
 use crate::engine::Engine;

@@ -26,10 +26,10 @@ use porpoise_storage::{Direction, LockMode, SpaceId, Wait};
 use porpoise_types::{KeyBuf, Value, convert, encode_key_part, successor_of_prefix};
 
 use crate::Exec;
-use crate::index_entry;
 use crate::write::RowUpdate;
 use crate::write::Written;
 use crate::{column_value, row_check};
+use porpoise_catalog::index_entry;
 
 /// How many levels of cascades a row's change may set off.
 const CASCADE_DEPTH_MAX: usize = 15;

@@ -7,8 +7,8 @@
 //!    transaction.
 //! 2. [`operator`] turns each plan node into an operator that yields rows into the frame.
 //! 3. [`eval`] computes expressions over the frame; [`subquery`] those that hold queries.
-//! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index
-//!    holds.
+//! 4. [`porpoise_planner::key_range`] makes storage keys out of conditions;
+//!    [`porpoise_catalog::index_entry`] knows what an index holds.
 //! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other
 //!    tables. [`insert`] and [`change`] are INSERT, and UPDATE and DELETE: they take values from
 //!    [`defaults`] and `auto_increment`, convert them ([`column_value`]) and check the row
@@ -22,11 +22,9 @@ pub mod column_value;
 pub mod defaults;
 pub mod eval;
 pub mod foreign_keys;
-pub mod index_entry;
 pub mod insert;
 mod json_table;
 mod key_map;
-mod key_range;
 pub mod load;
 mod operator;
 mod row_buffer;
@@ -50,13 +48,14 @@ use porpoise_core::variables::SessionVars;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_mdl::{self as mdl, named_locks};
 use porpoise_planner::foreign_keys::ForeignKeyGraph;
+use porpoise_planner::key_range::KeyValues;
 use porpoise_planner::plan::{Measure, Plan, SlotLayout, Subplan};
 use porpoise_session::active_roles;
 use porpoise_session::check::Privileged;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Transaction};
-use porpoise_types::{DataType, KeyBuf, Value};
+use porpoise_types::{DataType, DateTime, KeyBuf, Value};
 
 use crate::eval::Evaluate;
 use operator::HashTable;
@@ -422,6 +421,18 @@ impl EvalContext for Exec<'_> {
     fn release_all_locks(&self) -> u64 {
         let (locks, id) = (&self.engine.locks, self.session.connection_id);
         locks.named.release_all(id)
+    }
+}
+
+impl KeyValues for Exec<'_> {
+    #[inline]
+    fn value(&mut self, expr: &Expr) -> Result<Value> {
+        expr.eval(self)
+    }
+
+    #[inline]
+    fn to_utc(&self, local: DateTime) -> Option<DateTime> {
+        self.session.to_utc(local)
     }
 }
 

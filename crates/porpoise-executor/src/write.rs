@@ -16,7 +16,7 @@ use porpoise_types::{KeyBuf, Value, convert, successor_of_prefix};
 use smallvec::SmallVec;
 
 use crate::Exec;
-use crate::index_entry;
+use porpoise_catalog::index_entry;
 
 /// What became of a row.
 #[derive(Debug, PartialEq)]

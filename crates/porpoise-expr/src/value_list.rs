@@ -54,6 +54,9 @@ impl ValueList {
 }
 
 fn order(left: &[Value], right: &[Value], domains: &[Domain]) -> Ordering {
+    if let ([left], [right], [domain]) = (left, right, domains) {
+        return compare(left, right, *domain);
+    }
     let pairs = left.iter().zip(right).zip(domains);
     pairs
         .map(|((left, right), domain)| compare(left, right, *domain))

@@ -318,12 +318,41 @@ impl<'a> Units<'a> {
     /// The byte offset of a unit, or of the end.
     pub(super) fn offset(self, unit: usize) -> usize {
         match self {
-            Units::Text(text) if text.is_ascii() => unit.min(text.len()),
-            Units::Text(text) => text
-                .char_indices()
-                .nth(unit)
-                .map_or(text.len(), |(offset, _)| offset),
+            Units::Text(text) => match text.as_bytes().get(..unit) {
+                // There are no more units than bytes.
+                None => text.len(),
+                Some(head) if head.is_ascii() => unit,
+                _ => text
+                    .char_indices()
+                    .nth(unit)
+                    .map_or(text.len(), |(offset, _)| offset),
+            },
             Units::Bytes(bytes) => unit.min(bytes.len()),
+        }
+    }
+
+    /// What follows so many units.
+    pub(super) fn after(self, count: usize) -> Units<'a> {
+        let start = self.offset(count);
+        match self {
+            Units::Text(text) => Units::Text(&text[start..]),
+            Units::Bytes(bytes) => Units::Bytes(&bytes[start..]),
+        }
+    }
+
+    /// So many units, or all.
+    pub(super) fn first(self, count: usize) -> Units<'a> {
+        let end = self.offset(count);
+        match self {
+            Units::Text(text) => Units::Text(&text[..end]),
+            Units::Bytes(bytes) => Units::Bytes(&bytes[..end]),
+        }
+    }
+
+    pub(super) fn value(self) -> Value {
+        match self {
+            Units::Text(text) => Value::text(text),
+            Units::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
         }
     }
 
@@ -609,25 +638,24 @@ fn make_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 
 fn substring(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let units = Units::of(&values[0]);
-    let length = units.len() as i128;
     let number = |value: &Value| match value {
         Value::UInt(v) => i128::from(*v),
         other => i128::from(convert::to_int(other).0),
     };
+    let at_most = |count: i128| usize::try_from(count).unwrap_or(usize::MAX);
+    // The text is counted as far as it is looked at: a position from the end needs its length.
     let position = number(&values[1]);
-    let start = match position {
+    let skipped = match position {
         0 => return Ok(units.empty()),
         1.. => position - 1,
-        _ => length + position,
+        _ => units.len() as i128 + position,
     };
-    if start < 0 || start >= length {
+    let wanted = values.get(2).map(number);
+    if skipped < 0 || wanted.is_some_and(|wanted| wanted <= 0) {
         return Ok(units.empty());
     }
-    let wanted = values.get(2).map_or(length, number);
-    if wanted <= 0 {
-        return Ok(units.empty());
-    }
-    Ok(units.slice(start as usize, (start + wanted).min(length) as usize))
+    let rest = units.after(at_most(skipped));
+    Ok(rest.first(wanted.map_or(usize::MAX, at_most)).value())
 }
 
 fn repeat(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {

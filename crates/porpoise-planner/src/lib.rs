@@ -21,6 +21,8 @@ pub mod explain;
 pub mod file_format;
 pub mod foreign_keys;
 mod json_text;
+pub mod key_range;
+mod known;
 mod optimize;
 pub mod places;
 pub mod plan;
@@ -29,16 +31,21 @@ mod sample;
 mod slot_set;
 pub mod trace;
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use porpoise_catalog::{Catalog, Index, Table, TableSample, TemporaryTables};
+use porpoise_catalog::{
+    Catalog, Index, IndexKind, Table, TableSample, TemporaryTables, index_entry,
+};
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
 use porpoise_sql::ast;
+use porpoise_storage::Direction;
 use porpoise_types::{DataType, Value};
 
 use crate::access::PlanError;
+use crate::key_range::Bounds;
 pub use crate::optimize::cost;
 use crate::trace::Trace;
 
@@ -72,6 +79,13 @@ pub trait TableContents {
 
     /// Some of the table's rows.
     fn sample(&self, table: &Table) -> Option<Arc<TableSample>>;
+
+    /// The columns of the row that has a key in a unique index. `None`: there is none.
+    fn row_of_key(&self, table: &Table, index: &Index, key: &[u8]) -> Option<Vec<Value>>;
+
+    /// How many entries an index has between bounds, of which no more than `most` are counted.
+    /// `None` where they can't be read.
+    fn entries(&self, table: &Table, index: &Index, bounds: &Bounds, most: usize) -> Option<usize>;
 }
 
 /// For planning without statistics: every table has a thousand rows.
@@ -85,6 +99,14 @@ impl TableContents for UnknownContents {
     fn sample(&self, _: &Table) -> Option<Arc<TableSample>> {
         None
     }
+
+    fn row_of_key(&self, _: &Table, _: &Index, _: &[u8]) -> Option<Vec<Value>> {
+        None
+    }
+
+    fn entries(&self, _: &Table, _: &Index, _: &Bounds, _: usize) -> Option<usize> {
+        None
+    }
 }
 
 impl TableContents for porpoise_storage::Store {
@@ -94,6 +116,40 @@ impl TableContents for porpoise_storage::Store {
 
     fn sample(&self, table: &Table) -> Option<Arc<TableSample>> {
         sample::of_table(self, table)
+    }
+
+    fn row_of_key(&self, table: &Table, index: &Index, key: &[u8]) -> Option<Vec<Value>> {
+        let columns = |row: &[u8]| {
+            let columns = 0..table.columns.len();
+            columns
+                .map(|column| table.layout.get(row, column))
+                .collect()
+        };
+        let snapshot = self.snapshot();
+        if index.kind == IndexKind::Primary {
+            return snapshot.get(table.space, key, columns).ok()?;
+        }
+        let of_row = |entry: &[u8]| index_entry::split(entry).0.to_vec();
+        let primary_key = snapshot.get(index.space, key, of_row).ok()??;
+        snapshot.get(table.space, &primary_key, columns).ok()?
+    }
+
+    fn entries(&self, table: &Table, index: &Index, bounds: &Bounds, most: usize) -> Option<usize> {
+        let space = match index.kind {
+            IndexKind::Primary => table.space,
+            _ => index.space,
+        };
+        let high = bounds.high.as_ref();
+        let high = high.map_or(Bound::Unbounded, |high| Bound::Excluded(high.as_slice()));
+        let range = (Bound::Included(bounds.low.as_slice()), high);
+        let snapshot = self.snapshot();
+        let mut cursor = snapshot.range(space, range, Direction::Forward).ok()?;
+        for count in 0..most {
+            if cursor.next().ok()?.is_none() {
+                return Some(count);
+            }
+        }
+        Some(most)
     }
 }
 

@@ -649,6 +649,9 @@ pub enum Node {
         keys: Vec<SortKey>,
         /// How many rows to keep at most.
         limit: Option<Box<Expr>>,
+        /// `limit` counts rows that are made of these later, of so many each: more may be asked
+        /// for than are kept. They are read again then, and can be: they are the same each time.
+        refill: Option<f64>,
         /// Only the first row of each key passes. Not together with `limit`.
         distinct: bool,
         /// The slots whose rows are saved and restored.

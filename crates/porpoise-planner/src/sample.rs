@@ -17,12 +17,12 @@ use porpoise_catalog::{Index, IndexPart, Table, TableSample};
 use porpoise_core::error::Result;
 use porpoise_expr::compare::{compare, comparison};
 use porpoise_expr::value_list::{self, Found, SORTED_MIN, ValueList};
-use porpoise_expr::{CastKind, Comparison, Domain, Expr, ExprKind, SlotId};
+use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
 use porpoise_storage::{Direction, Snapshot, Store};
 use porpoise_types::{DataType, Value};
 use smallvec::SmallVec;
 
-use crate::Context;
+use crate::known::KnownValues;
 use crate::places;
 
 /// Tables of no more rows are read as a whole.
@@ -183,7 +183,7 @@ pub type Trials = RefCell<HashMap<SmallVec<[usize; 8]>, Tried>>;
 
 /// Tries conditions on the rows of one table, which are in `slot`, unless that was done.
 pub fn try_conditions(
-    context: &Context<'_>,
+    known: KnownValues<'_>,
     sample: &TableSample,
     slot: SlotId,
     conditions: &[&Expr],
@@ -196,20 +196,20 @@ pub fn try_conditions(
     if let Some(known) = trials.borrow().get(&key) {
         return known.clone();
     }
-    let tried = try_anew(context, sample, slot, conditions);
+    let tried = try_anew(known, sample, slot, conditions);
     trials.borrow_mut().insert(key, tried.clone());
     tried
 }
 
 fn try_anew(
-    context: &Context<'_>,
+    known: KnownValues<'_>,
     sample: &TableSample,
     slot: SlotId,
     conditions: &[&Expr],
 ) -> Tried {
     let lists = RefCell::default();
     let trial = |row| Trial {
-        context,
+        known,
         sample,
         slot,
         row,
@@ -228,7 +228,7 @@ fn try_anew(
 
 /// One row of a sample on which conditions are tried.
 struct Trial<'a> {
-    context: &'a Context<'a>,
+    known: KnownValues<'a>,
     sample: &'a TableSample,
     slot: SlotId,
     row: usize,
@@ -382,7 +382,7 @@ impl Trial<'_> {
         })
     }
 
-    /// The value of a column, of a literal, or of a literal's cast.
+    /// The value of a column, of what is known, or of a cast of either.
     fn value<'e>(&'e self, expr: &'e Expr) -> Option<Cow<'e, Value>> {
         match &expr.kind {
             ExprKind::Column { slot, column, .. } if *slot == self.slot => {
@@ -391,39 +391,11 @@ impl Trial<'_> {
             }
             ExprKind::Cast { operand, kind } => {
                 let value = self.value(operand)?;
-                cast(self.context, value, operand, expr, *kind)
+                self.known.cast(value, operand, expr, *kind)
             }
-            _ => constant(self.context, expr),
+            _ => self.known.of(expr),
         }
     }
-}
-
-/// The value of a literal, of a parameter whose value is known, or of a cast of either.
-pub fn constant<'e>(context: &'e Context<'_>, expr: &'e Expr) -> Option<Cow<'e, Value>> {
-    match &expr.kind {
-        ExprKind::Literal(value) => Some(Cow::Borrowed(value)),
-        ExprKind::Parameter(number) => context.literals.get(*number).map(Cow::Borrowed),
-        ExprKind::Cast { operand, kind } => {
-            let value = constant(context, operand)?;
-            cast(context, value, operand, expr, *kind)
-        }
-        _ => None,
-    }
-}
-
-fn cast<'e>(
-    context: &Context<'_>,
-    value: Cow<'e, Value>,
-    from: &Expr,
-    to: &Expr,
-    kind: CastKind,
-) -> Option<Cow<'e, Value>> {
-    if value.is_null() {
-        return Some(value);
-    }
-    let conversion = context.session.conversion(0);
-    let done = porpoise_expr::cast::cast(value.into_owned(), &from.ty, &to.ty, kind, &conversion);
-    done.ok().map(|(value, _)| Cow::Owned(value))
 }
 
 /// AND of three-valued truths.

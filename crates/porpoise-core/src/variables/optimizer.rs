@@ -198,6 +198,12 @@ pub struct PlannerSettings {
     pub search_depth: u8,
     /// `optimizer_prune_level`: orders that seem bad are not tried.
     pub prunes: bool,
+    /// `eq_range_index_dive_limit`: the entries of so many single keys and more are told by the
+    /// statistics of the index; 0: of none.
+    pub index_dive_limit: u32,
+    /// `range_optimizer_max_mem_size`: where the ranges of a table's indexes would take more, none
+    /// are made; 0: there is no limit.
+    pub range_bytes_max: u64,
 }
 
 impl Default for PlannerSettings {
@@ -207,6 +213,8 @@ impl Default for PlannerSettings {
             switches: Switches(Switches::FLAGS.default_bits()),
             search_depth: 62,
             prunes: true,
+            index_dive_limit: 200,
+            range_bytes_max: 8_388_608,
         }
     }
 }

@@ -297,7 +297,9 @@ pub static VARIABLES: &[Variable] = &[
         "OFF",
         DefaultOnly,
     ),
-    row("eq_range_index_dive_limit", Both, int(0, U32), "200", Inert),
+    applied("eq_range_index_dive_limit", int(0, U32), "200", |s, v| {
+        s.planner.index_dive_limit = unsigned(v) as u32
+    }),
     row("error_count", Session, int(0, U32), "0", ReadOnly),
     row(
         "event_scheduler",
@@ -688,12 +690,11 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("query_prealloc_size", Both, int(8192, U64), "8192", Inert),
-    row(
+    applied(
         "range_optimizer_max_mem_size",
-        Both,
         int(0, U64),
         "8388608",
-        Inert,
+        |s, v| s.planner.range_bytes_max = unsigned(v),
     ),
     row(
         "read_buffer_size",

@@ -23,7 +23,8 @@ impl Session {
                 let is_ignored = comment.block != 1 || held.has(name);
                 let set = match is_ignored {
                     true => {
-                        let hint = format_args!("SET_VAR({name}={value})");
+                        // With a space of its own, as MySQL 8.4 has it.
+                        let hint = format_args!("SET_VAR({name}={value}) ");
                         Err(Error::hint_conflict(hint))
                     }
                     false => check::check_set_session(&self.state, name).and_then(|()| {

@@ -336,11 +336,14 @@ fn a_note_has_the_query_as_it_was_rewritten() {
         let note = note(sql);
         assert!(note.contains(part), "{sql}: {note}");
     }
-    // Notes may be unwanted; other statements have none.
+    // Notes may be unwanted.
     db.run("SET sql_notes = 0");
     db.rows("EXPLAIN SELECT 1");
     assert!(db.rows("SHOW WARNINGS").is_empty());
     db.run("SET sql_notes = 1");
-    db.rows("EXPLAIN DELETE FROM a");
-    assert!(db.rows("SHOW WARNINGS").is_empty());
+    db.rows("EXPLAIN DELETE FROM a WHERE x = 1");
+    assert_eq!(
+        db.rows("SHOW WARNINGS"),
+        ["Note|1003|delete from `d`.`a` where (a.x = 1)"]
+    );
 }

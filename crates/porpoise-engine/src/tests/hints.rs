@@ -267,7 +267,7 @@ fn a_statement_has_variables_of_its_own() {
         [
             "3128|Unresolved name 'nope' for SET_VAR hint",
             "3637|Variable autocommit cannot be set using SET_VAR hint.",
-            "3126|Hint SET_VAR(max_error_count=9) is ignored as conflicting/duplicated",
+            "3126|Hint SET_VAR(max_error_count=9)  is ignored as conflicting/duplicated",
         ]
     );
     let planned = "SELECT /*+ SET_VAR(optimizer_switch = 'semijoin=off') */ * FROM a WHERE id IN \

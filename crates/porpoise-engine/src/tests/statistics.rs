@@ -118,21 +118,58 @@ fn a_histogram_can_be_given_as_json() {
         db.rows("SELECT HISTOGRAM FROM information_schema.COLUMN_STATISTICS"),
         [changed]
     );
-    for (columns, json, error) in [
-        ("half", "{", "JSON format error."),
+    let unable = "Unable to build histogram statistics for column";
+    for (columns, json, errors) in [
+        (
+            "half",
+            "{",
+            vec![
+                "Invalid JSON text in argument 1 to function UPDATE HISTOGRAM: \"Missing a name for \
+                 object member.\" at position 1."
+                    .to_owned(),
+                format!("{unable} 'half' in table 'd'.'t'"),
+                "JSON format error.".to_owned(),
+            ],
+        ),
+        (
+            "half",
+            "[1]",
+            vec![
+                format!("{unable} 'half' in table 'd'.'t'"),
+                "JSON data is not an object".to_owned(),
+            ],
+        ),
+        (
+            "half",
+            "{\"histogram-type\": \"singleton\"}",
+            vec![
+                format!("{unable} 'half' in table 'd'.'t'"),
+                "Missing attribute at '$.\"data-type\"'.".to_owned(),
+            ],
+        ),
         (
             "v",
             &json[0].replace("\"int\"", "\"double\""),
-            "JSON format error.",
+            vec![
+                format!("{unable} 'v' in table 'd'.'t'"),
+                "JSON format error.".to_owned(),
+            ],
         ),
         (
             "half, v",
             &json[0],
-            "Only one column can be specified while modifying histogram statistics with JSON data.",
+            vec![
+                "Only one column can be specified while modifying histogram statistics with JSON \
+                 data."
+                    .to_owned(),
+            ],
         ),
     ] {
         let sql = format!("ANALYZE TABLE t UPDATE HISTOGRAM ON {columns} USING DATA '{json}'");
-        assert_eq!(db.rows(&sql), [format!("d.t|histogram|Error|{error}")]);
+        let expected = errors
+            .iter()
+            .map(|error| format!("d.t|histogram|Error|{error}"));
+        assert_eq!(db.rows(&sql), expected.collect::<Vec<String>>());
     }
 }
 

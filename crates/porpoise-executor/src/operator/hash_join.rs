@@ -72,6 +72,8 @@ pub(super) struct HashJoin<'p> {
     kept: Option<usize>,
     table: Arc<HashTable>,
     matches: Option<Matches>,
+    /// No row of the left side can have a match that it needs: none is read.
+    yields_nothing: bool,
 }
 
 /// So many rows of a key are tried between two looks whether the statement is to end: a look costs
@@ -108,6 +110,7 @@ impl<'p> HashJoin<'p> {
             kept,
             table: Arc::default(),
             matches: None,
+            yields_nothing: false,
         }
     }
 }
@@ -155,10 +158,18 @@ impl Operator for HashJoin<'_> {
                 table
             }
         };
-        self.left.open(exec)
+        let needs_match = matches!(self.kind, JoinKind::Inner | JoinKind::Semi);
+        self.yields_nothing = needs_match && self.table.rows.is_empty();
+        match self.yields_nothing {
+            true => Ok(()),
+            false => self.left.open(exec),
+        }
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        if self.yields_nothing {
+            return Ok(false);
+        }
         loop {
             let Some(matches) = &mut self.matches else {
                 exec.check_interrupt()?;

@@ -14,6 +14,7 @@ use std::ops::Bound;
 use porpoise_catalog::{Index, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::EvalContext;
+use porpoise_planner::key_range::{self, Bounds};
 use porpoise_planner::plan::{SkipScan, Taken};
 use porpoise_storage::{Cursor, Direction};
 use porpoise_types::key::skip_key_part;
@@ -21,7 +22,6 @@ use porpoise_types::{KeyBuf, successor_of_prefix};
 use smallvec::SmallVec;
 
 use crate::Exec;
-use crate::key_range::{self, Bounds};
 
 /// A skip scan's place in its index.
 pub(super) struct Leaps<'p> {

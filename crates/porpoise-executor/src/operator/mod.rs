@@ -146,6 +146,7 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             limit: None,
             distinct,
             slots,
+            ..
         } => Box::new(Sort::new(input, keys, *distinct, slots, Extent::All)),
         Node::Batch { input, keys, slots } => {
             Box::new(Sort::new(input, keys, false, slots, Extent::Batches))
@@ -154,9 +155,10 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             input,
             keys,
             limit: Some(limit),
+            refill,
             slots,
             ..
-        } => Box::new(TopSort::new(input, keys, limit, slots)),
+        } => Box::new(TopSort::new(input, keys, limit, *refill, slots)),
         Node::Distinct { input, keys } => Box::new(Distinct::new(input, keys)),
         Node::Limit {
             input,

@@ -2,9 +2,10 @@
 
 use std::ops::Bound;
 
-use porpoise_catalog::{Index, IndexKind};
+use porpoise_catalog::{Index, IndexKind, index_entry};
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
+use porpoise_planner::key_range::{self, Bounds};
 use porpoise_planner::plan::{Access, OnLocked, RowLock, Scan, Taken};
 use porpoise_storage::{Cursor, Direction, LockError, LockMode, Locked, SpaceId, Wait};
 use porpoise_types::KeyBuf;
@@ -13,8 +14,7 @@ use smallvec::SmallVec;
 use super::leaps::Leaps;
 use super::row_keys::RowKeys;
 use super::{Operator, all_true};
-use crate::key_range::Bounds;
-use crate::{Exec, index_entry, key_range};
+use crate::Exec;
 
 /// Reads a table, by whatever access path the plan chose.
 ///
@@ -354,7 +354,9 @@ impl<'p> ScanOperator<'p> {
 
     /// Reads the next row whose key an index merge has found.
     fn next_of_keys(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        while let Some(key) = self.keys.as_deref_mut().and_then(RowKeys::next) {
+        while let Some(keys) = self.keys.as_deref_mut()
+            && let Some(key) = keys.next()?
+        {
             exec.check_interrupt()?;
             self.read += 1;
             if fetch(self.scan, exec, key)? && self.accept(exec)? == Accepted::Yes {
@@ -400,7 +402,7 @@ impl Operator for ScanOperator<'_> {
                 self.points.extend(key);
             }
             Access::Merge { operation, sources } => {
-                let keys = RowKeys::collect(exec, table, *operation, sources, self.latest())?;
+                let keys = RowKeys::open(exec, table, *operation, sources, self.latest())?;
                 self.keys = Some(Box::new(keys));
             }
             Access::Skip(skip) => {

@@ -86,37 +86,44 @@ impl<'p> Sort<'p> {
     }
 }
 
-const PREFIX_BYTES: usize = size_of::<u64>();
+/// How many bytes of a key are told from its columns' beginnings.
+pub(super) const PREFIX_BYTES: usize = size_of::<u64>();
 /// How many rows may be sorted without a look whether the statement is to end: by their prefixes,
 /// and by keys that lie elsewhere.
 const PREFIXES_RUN: usize = 1 << 18;
 const KEYS_RUN: usize = 1 << 14;
 
-impl Sort<'_> {
-    fn is_of_columns(&self) -> bool {
-        self.keys.iter().all(|key| key.expr.as_column().is_some())
-    }
+/// Whether keys are columns' values alone, which can be read again.
+pub(super) fn is_of_columns(keys: &[SortKey]) -> bool {
+    keys.iter().all(|key| key.expr.as_column().is_some())
+}
 
-    /// The beginning of the current row's key, at least as long as the prefix. True if that is all.
-    fn head_of_key(&self, exec: &mut Exec<'_>, head: &mut KeyBuf) -> Result<bool> {
-        head.clear();
-        for key in self.keys {
-            if head.len() >= PREFIX_BYTES {
+/// The beginning of the current row's key, of columns: as long as the prefix at least, of which no
+/// byte will differ in the whole key. True if that is all.
+pub(super) fn head_of_key(
+    exec: &mut Exec<'_>,
+    keys: &[SortKey],
+    head: &mut KeyBuf,
+) -> Result<bool> {
+    head.clear();
+    for key in keys {
+        if head.len() >= PREFIX_BYTES {
+            return Ok(false);
+        }
+        if let Some((text, collation)) = exec.text_column(&key.expr) {
+            if !encode_text_prefix(text, collation, true, key.descending, head) {
                 return Ok(false);
             }
-            if let Some((text, collation)) = exec.text_column(&key.expr) {
-                if !encode_text_prefix(text, collation, true, key.descending, head) {
-                    return Ok(false);
-                }
-            } else {
-                let value = key.expr.eval(exec)?;
-                let part = (&value, &key.expr.ty, key.descending);
-                key::encode_values(std::iter::once(part), head);
-            }
+        } else {
+            let value = key.expr.eval(exec)?;
+            let part = (&value, &key.expr.ty, key.descending);
+            key::encode_values(std::iter::once(part), head);
         }
-        Ok(true)
     }
+    Ok(true)
+}
 
+impl Sort<'_> {
     fn made_key(&self, row: u32) -> &[u8] {
         match self.keys_at.get(row as usize) {
             Some(Some((place, len))) => &self.key_bytes.from(*place)[..*len as usize],
@@ -151,7 +158,7 @@ impl Sort<'_> {
     fn settle_ties(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let mut order = std::mem::take(&mut self.order);
         let mut key = KeyBuf::new();
-        let has_keys = !self.is_of_columns();
+        let has_keys = !is_of_columns(self.keys);
         for tied in order.chunk_by_mut(|a, b| a.prefix == b.prefix) {
             exec.check_interrupt()?;
             if tied.len() == 1 || tied.iter().all(|row| row.is_whole) {
@@ -191,7 +198,7 @@ impl Sort<'_> {
         self.charge.clear();
         self.at = 0;
         let mut bytes = 0;
-        let is_of_columns = self.is_of_columns();
+        let is_of_columns = is_of_columns(self.keys);
         let mut key = KeyBuf::new();
         while bytes < most_bytes {
             if !self.input.next(exec)? {
@@ -205,7 +212,7 @@ impl Sort<'_> {
             let row = u32::try_from(self.rows.len())
                 .map_err(|_| crate::Error::engine_error("a sort of too many rows"))?;
             let is_all = if is_of_columns {
-                self.head_of_key(exec, &mut key)?
+                head_of_key(exec, self.keys, &mut key)?
             } else {
                 sort_key_of(exec, self.keys, &mut key)?;
                 self.note_key(exec, row, &key)?;

@@ -1,4 +1,16 @@
 //! The first rows of an order: ORDER BY with LIMIT.
+//!
+//! Where LIMIT counts rows that a join makes of these, nobody knows how many of them it takes. Some
+//! more than expected are kept, and if they were too few, the next ones are looked for:
+//!
+//! ```text
+//! 1. read all rows, keep the first n
+//! 2. yield them; if no more are asked for, that was all
+//! 3. read all rows again, keep those that come behind the last one yielded: 16 n of them
+//! 4. when these were too few as well, sort all rows, and go on behind those yielded
+//! ```
+//!
+//! A row's place is its key and, among equal keys, when it came, which is the same each time.
 
 use std::collections::BinaryHeap;
 
@@ -10,7 +22,7 @@ use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
 
-use super::sort::{Extent, Sort};
+use super::sort::{Extent, PREFIX_BYTES, Sort, head_of_key, is_of_columns};
 use super::{BoxedOperator, Operator, build, count_of, sort_key_of};
 use crate::{Exec, row_buffer};
 
@@ -45,6 +57,12 @@ impl Ord for SortedRow {
 
 /// The first so many rows are kept in a heap; of more than that, all rows are sorted.
 const HEAP_MAX: usize = 1 << 16;
+/// Where more rows may be asked for, no fewer are kept: so many cost next to nothing.
+const KEPT_MIN: f64 = 100.0;
+/// By this factor more are kept than are expected to be asked for.
+const RESERVE: f64 = 2.0;
+/// When they were too few, so many times more are kept.
+const GROWTH: usize = 16;
 
 impl SortedRow {
     fn bytes(&self) -> usize {
@@ -58,13 +76,20 @@ pub(super) struct TopSort<'p> {
     input: BoxedOperator<'p>,
     keys: &'p [SortKey],
     limit: &'p Expr,
+    /// `limit` counts rows that are each made of so many of these.
+    refill: Option<f64>,
     slots: &'p [SlotId],
     rows: Vec<SortedRow>,
     charge: Charge,
     /// Sorts all rows, where that is better.
     whole: Option<Sort<'p>>,
+    /// So many rows are kept.
     most: usize,
     at: usize,
+    /// How many rows were yielded before those that are kept.
+    yielded: u64,
+    /// The input has rows behind those that are kept.
+    has_more: bool,
 }
 
 impl<'p> TopSort<'p> {
@@ -72,6 +97,7 @@ impl<'p> TopSort<'p> {
         input: &'p Node,
         keys: &'p [SortKey],
         limit: &'p Expr,
+        refill: Option<f64>,
         slots: &'p [SlotId],
     ) -> TopSort<'p> {
         TopSort {
@@ -79,39 +105,62 @@ impl<'p> TopSort<'p> {
             input: build(input),
             keys,
             limit,
+            refill,
             slots,
             rows: Vec::new(),
             charge: Charge::default(),
             whole: None,
             most: 0,
             at: 0,
+            yielded: 0,
+            has_more: false,
         }
     }
-}
 
-impl Operator for TopSort<'_> {
-    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+    /// How many rows to keep at first.
+    fn most_at_first(&self, exec: &mut Exec<'_>) -> Result<usize> {
+        let most = count_of(exec, self.limit)?;
+        Ok(match self.refill {
+            Some(for_each) => (most as f64 * for_each * RESERVE).max(KEPT_MIN) as usize,
+            None => usize::try_from(most).unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Keeps the first rows of those behind the last one that was kept.
+    fn fill(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        let after = self.rows.pop();
         self.rows.clear();
         self.charge.clear();
         self.at = 0;
-        let most = usize::try_from(count_of(exec, self.limit)?).unwrap_or(usize::MAX);
-        self.most = most;
-        if most > HEAP_MAX {
-            let whole = Sort::new(self.node, self.keys, false, self.slots, Extent::All);
-            return self.whole.insert(whole).open(exec);
-        }
-        self.whole = None;
-        self.input.open(exec)?;
-        let mut heap = BinaryHeap::new();
+        self.has_more = false;
+        let is_of_columns = is_of_columns(self.keys);
+        let mut heap: BinaryHeap<SortedRow> = BinaryHeap::new();
         let (mut key, mut saved, mut number) = (KeyBuf::new(), Vec::new(), 0);
+        self.input.open(exec)?;
         while self.input.next(exec)? {
-            sort_key_of(exec, self.keys, &mut key)?;
             number += 1;
-            if heap.len() >= most
-                && heap
-                    .peek()
-                    .is_none_or(|worst: &SortedRow| *worst.key <= *key)
+            let worst = match heap.len() < self.most {
+                true => None,
+                false => heap.peek().map(|worst| &*worst.key),
+            };
+            // Most rows are told from the beginning of their key.
+            if let Some(worst) = worst
+                && is_of_columns
             {
+                head_of_key(exec, self.keys, &mut key)?;
+                let len = PREFIX_BYTES.min(key.len()).min(worst.len());
+                if key[..len] > worst[..len] {
+                    self.has_more = true;
+                    continue;
+                }
+            }
+            sort_key_of(exec, self.keys, &mut key)?;
+            if worst.is_some_and(|worst| *worst <= *key) || self.most == 0 {
+                self.has_more = true;
+                continue;
+            }
+            let is_behind = |last: &SortedRow| (&*last.key, last.number) < (&*key, number);
+            if !after.as_ref().is_none_or(is_behind) {
                 continue;
             }
             saved.clear();
@@ -123,7 +172,8 @@ impl Operator for TopSort<'_> {
             };
             self.charge.add(&exec.session.memory, row.bytes())?;
             heap.push(row);
-            if heap.len() > most {
+            if heap.len() > self.most {
+                self.has_more = true;
                 let dropped = heap.pop();
                 self.charge
                     .sub(dropped.as_ref().map_or(0, SortedRow::bytes));
@@ -133,19 +183,57 @@ impl Operator for TopSort<'_> {
         Ok(())
     }
 
+    /// Sorts all rows, and goes behind those that were yielded.
+    fn sort_all(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.rows.clear();
+        self.charge.clear();
+        self.at = 0;
+        let whole = Sort::new(self.node, self.keys, false, self.slots, Extent::All);
+        let whole = self.whole.insert(whole);
+        whole.open(exec)?;
+        for _ in 0..self.yielded {
+            whole.next(exec)?;
+        }
+        Ok(())
+    }
+}
+
+impl Operator for TopSort<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.rows.clear();
+        self.whole = None;
+        self.yielded = 0;
+        self.most = self.most_at_first(exec)?;
+        match self.most > HEAP_MAX {
+            true => self.sort_all(exec),
+            false => self.fill(exec),
+        }
+    }
+
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        if self.at == self.most {
-            return Ok(false);
+        loop {
+            if let Some(whole) = &mut self.whole {
+                if self.refill.is_none() && self.at == self.most {
+                    return Ok(false);
+                }
+                self.at += 1;
+                return whole.next(exec);
+            }
+            if let Some(row) = self.rows.get(self.at) {
+                exec.check_interrupt()?;
+                row_buffer::restore(&row.row, &mut exec.frame, self.slots);
+                self.at += 1;
+                return Ok(true);
+            }
+            if self.refill.is_none() || !self.has_more {
+                return Ok(false);
+            }
+            self.yielded += self.at as u64;
+            self.most *= GROWTH;
+            match self.most > HEAP_MAX {
+                true => self.sort_all(exec)?,
+                false => self.fill(exec)?,
+            }
         }
-        self.at += 1;
-        if let Some(whole) = &mut self.whole {
-            return whole.next(exec);
-        }
-        let Some(row) = self.rows.get(self.at - 1) else {
-            return Ok(false);
-        };
-        exec.check_interrupt()?;
-        row_buffer::restore(&row.row, &mut exec.frame, self.slots);
-        Ok(true)
     }
 }

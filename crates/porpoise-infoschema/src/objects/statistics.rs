@@ -126,6 +126,18 @@ fn key_names<'t>(table: &'t Table, index: &'t Index) -> Vec<&'t str> {
     names
 }
 
+/// How many of an index's leaf pages hold what was read of it when its values were counted. NULL if
+/// nobody has counted them.
+fn sampled_pages(table: &Table, pages: u64) -> Value {
+    let statistics = table.state.statistics.load();
+    if statistics.entries_read == 0 {
+        return Value::Null;
+    }
+    let part = statistics.entries_read as f64 / statistics.rows.max(1) as f64;
+    let sampled = (pages as f64 * part.min(1.0)).ceil() as u64;
+    Value::UInt(sampled.max(1))
+}
+
 /// An index's rows: distinct values of its leading parts, with the names of these, and its size.
 fn index_stats(
     exec: &mut Exec<'_>,
@@ -141,19 +153,25 @@ fn index_stats(
         true => data,
         false => indexes / secondary,
     } / PAGE_BYTES;
+    let sampled = sampled_pages(table, pages);
     let lines = distinct.into_iter().enumerate();
-    let lines = lines.map(|(n, (count, names))| (format!("n_diff_pfx{:02}", n + 1), count, names));
+    let lines = lines.map(|(n, (count, names))| {
+        let name = format!("n_diff_pfx{:02}", n + 1);
+        (name, count, sampled.clone(), names)
+    });
     let leaves = (
         "n_leaf_pages".to_owned(),
         pages,
+        Value::Null,
         "Number of leaf pages in the index".to_owned(),
     );
     let size = (
         "size".to_owned(),
         pages,
+        Value::Null,
         "Number of pages in the index".to_owned(),
     );
-    for (name, value, description) in lines.chain([leaves, size]) {
+    for (name, value, sampled, description) in lines.chain([leaves, size]) {
         let values = [
             text(&table.schema),
             text(&table.name),
@@ -161,7 +179,7 @@ fn index_stats(
             updated(exec, table),
             text(name),
             Value::UInt(value),
-            Value::Null,
+            sampled,
             text(description),
         ];
         row(exec, &values)?;

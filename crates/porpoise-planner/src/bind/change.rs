@@ -128,6 +128,7 @@ impl Binder<'_> {
         for value in assignments.filter_map(|assignment| assignment.value.as_mut()) {
             optimize::plan_subqueries(self, value)?;
         }
+        self.keep_update_text(&targets, update.ignore);
         let in_place = single
             && update.order_by.is_empty()
             && !targets.iter().any(|target| meets_again(&node, target));
@@ -232,6 +233,7 @@ impl Binder<'_> {
             delete.limit.as_ref(),
             &tables,
         )?;
+        self.keep_delete_text(&targets, !delete.targets.is_empty(), delete.ignore);
         let in_place = single && delete.order_by.is_empty();
         Ok(Delete {
             node,
@@ -309,6 +311,7 @@ impl Binder<'_> {
         for table in targets {
             self.check_target_unread(table)?;
         }
+        self.keep_ending_text(&order, limit.as_ref());
         let block = Block {
             from,
             conditions,

@@ -6,7 +6,8 @@ use compact_str::CompactString;
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::Expr;
 use porpoise_expr::typing;
-use porpoise_sql::ast;
+use porpoise_sql::lexer::{Lexer, TokenKind, name_text};
+use porpoise_sql::{Modes, ast};
 use porpoise_types::{DataType, Value};
 
 use crate::bind::Binder;
@@ -89,15 +90,32 @@ impl Binder<'_> {
         self.leaf(relation, slot, SourceKind::Common { number })
     }
 
-    /// A guess by the text, in which the name occurs twice: where it is defined and where it is
-    /// used.
+    /// Whether the text names the table twice: where it is defined and where it is used. Names of
+    /// its columns (`name.column`) don't count; an alias or a column of the same name does, and so
+    /// does a string, which may be a name by the SQL mode.
     fn is_named_once(&self, at: usize) -> bool {
-        let name = self.definitions[at].name.as_bytes();
-        let found = self
-            .sql
-            .windows(name.len().max(1))
-            .filter(|window| window.eq_ignore_ascii_case(name));
-        found.take(3).count() <= 2
+        let name = &self.definitions[at].name;
+        let modes = match self.session().sql_mode.no_backslash_escapes() {
+            true => Modes::NO_BACKSLASH_ESCAPES,
+            false => Modes::NONE,
+        };
+        let mut lexer = Lexer::new(&self.sql, 0, modes);
+        let (mut count, mut is_behind_dot) = (0, false);
+        let mut token = lexer.next();
+        while token.kind != TokenKind::End {
+            if token.kind == TokenKind::Invalid {
+                return false;
+            }
+            let next = lexer.next();
+            let is_qualified = is_behind_dot || next.kind == TokenKind::Dot;
+            let text = token.text(&self.sql);
+            if !is_qualified && name_text(token.kind, text).eq_ignore_ascii_case(name) {
+                count += 1;
+            }
+            is_behind_dot = token.kind == TokenKind::Dot;
+            token = next;
+        }
+        count <= 2
     }
 
     /// Binds a common table's query where it was written.

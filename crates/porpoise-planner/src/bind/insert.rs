@@ -81,6 +81,7 @@ impl Binder<'_> {
                 optimize::plan_subqueries(self, value)?;
             }
         }
+        self.keep_insert_text(&plan);
         Ok(plan)
     }
 

@@ -27,6 +27,7 @@ mod select;
 mod view;
 mod window;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -41,6 +42,7 @@ use porpoise_types::{DataType, RowLayout, Value};
 
 use crate::access::{AccessList, Need, PlanError};
 use crate::foreign_keys::{self, ForeignKeyGraph};
+use crate::known::KnownRows;
 use crate::optimize::QueryTexts;
 use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
@@ -104,6 +106,10 @@ pub struct Binder<'a> {
     pub texts: QueryTexts,
     /// The statement's optimizer hints.
     pub hints: Hints,
+    /// Rows that were looked up for the estimates.
+    pub known_rows: KnownRows,
+    /// The range optimizer's memory was too little for a query.
+    pub exceeds_range_memory: Cell<bool>,
     /// Orders of tables that STRAIGHT_JOIN and JOIN_FIXED_ORDER ask for.
     pub fixed_orders: Vec<TableOrder>,
     /// The refused row inside ON DUPLICATE KEY UPDATE.
@@ -184,6 +190,8 @@ impl<'a> Binder<'a> {
             last_relations: Vec::new(),
             texts: QueryTexts::default(),
             hints: Hints::default(),
+            known_rows: KnownRows::default(),
+            exceeds_range_memory: Cell::new(false),
             fixed_orders: Vec::new(),
             inserted_slot: None,
             view_checks: Vec::new(),
@@ -342,6 +350,11 @@ impl<'a> Binder<'a> {
 
     fn finish(mut self, mut kind: PlanKind) -> Plan {
         let foreign_keys = self.foreign_keys(&mut kind);
+        let mut warnings = self.hints.take_warnings();
+        if self.exceeds_range_memory.get() {
+            let most = self.session().planner.range_bytes_max;
+            warnings.push(Error::range_memory_exceeded(most).into_condition());
+        }
         let mut foreign_key_tables = foreign_keys
             .as_ref()
             .map_or_else(Vec::new, ForeignKeyGraph::tables);
@@ -374,7 +387,7 @@ impl<'a> Binder<'a> {
             foreign_key_tables,
             subplans: self.subplans,
             cacheable: self.cacheable && !self.hints.sets_variables,
-            warnings: self.hints.take_warnings(),
+            warnings,
             locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,
             accesses: self.accesses.finish(),

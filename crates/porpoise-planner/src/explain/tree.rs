@@ -318,10 +318,17 @@ impl Tree<'_> {
                 input,
                 keys,
                 limit,
+                refill,
                 distinct,
                 ..
             } => {
-                let text = self.sort(keys, limit.as_deref(), *distinct);
+                let mut text = self.sort(keys, limit.as_deref(), *distinct);
+                if refill.is_some() {
+                    text = format!(
+                        "Sort: {}, as far as rows are asked for",
+                        self.names.keys(keys)
+                    );
+                }
                 self.line(depth, &text, Some(node));
                 self.node(input, depth + 1);
             }

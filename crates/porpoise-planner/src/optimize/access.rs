@@ -12,7 +12,9 @@ use smallvec::SmallVec;
 
 use crate::bind::Binder;
 use crate::json_text::{Item, Members};
-use crate::optimize::cost::{COVERED, FETCH, SEEK, SORT};
+use crate::known::KnownValues;
+use crate::optimize::cost::{COVERED, FETCH, HASH_PUT, PASS, SEEK, SORT};
+use crate::optimize::dives::Counted;
 use crate::optimize::entries::on_entries;
 use crate::optimize::histograms::Histograms;
 use crate::optimize::order::{self, InterestingOrder};
@@ -98,12 +100,12 @@ pub fn best(
     wanted: &InterestingOrder,
     trials: &Trials,
 ) -> Path {
-    let sargs = if conditions.is_empty() {
+    let mut sargs = if conditions.is_empty() {
         Sargs::default()
     } else {
         sargs::sargs(binder, source.slot, table, conditions, available)
     };
-    TableChoice {
+    let choice = TableChoice {
         binder,
         source,
         table,
@@ -113,8 +115,11 @@ pub fn best(
         rows: binder.row_count(table).max(1.0),
         sample: OnceCell::new(),
         trials,
+    };
+    if choice.exceeds_range_memory(&sargs) {
+        sargs.keep_lookups();
     }
-    .best(&sargs)
+    choice.best(&sargs)
 }
 
 /// A condition that lets some single values of a column pass.
@@ -487,8 +492,8 @@ impl TableChoice<'_> {
             return None;
         }
         let sample = self.sample()?;
-        let (context, slot) = (self.binder.context, self.source.slot);
-        let done = sample::try_conditions(context, sample, slot, conditions, self.trials);
+        let (known, slot) = (self.binder.known(), self.source.slot);
+        let done = sample::try_conditions(known, sample, slot, conditions, self.trials);
         if !done.tried.contains(&true) {
             return None;
         }
@@ -540,7 +545,7 @@ impl TableChoice<'_> {
 
     fn histograms<'s>(&'s self, statistics: &'s Statistics) -> Histograms<'s> {
         Histograms {
-            context: self.binder.context,
+            known: self.binder.known(),
             table: self.table,
             slot: self.source.slot,
             statistics,
@@ -666,8 +671,8 @@ impl TableChoice<'_> {
         }
     }
 
-    /// How many rows lie in an index's ranges: as many as the sample says, and by guesses what it
-    /// can't.
+    /// How many rows lie in an index's ranges: as many as the sample says, or as are counted where
+    /// it has too few of them, and by guesses what is not known yet.
     pub(super) fn rows_of_ranges(
         &self,
         position: usize,
@@ -683,7 +688,20 @@ impl TableChoice<'_> {
         let conditions = of_used.map(|sarg| sarg.condition).chain(found.alternatives);
         let conditions = conditions.map(|condition| self.conditions[condition]);
         let conditions: SmallVec<[&Expr; 8]> = conditions.collect();
-        self.rows_passing(&conditions, || self.guessed_rows_of_ranges(position, found))
+        let guess = || self.guessed_rows_of_ranges(position, found);
+        if self.goes_by_statistics(found) {
+            return guess();
+        }
+        let is_told = self.tried(&conditions).is_none_or(|tried| tried.is_sound);
+        let counted = match is_told {
+            true => None,
+            false => self.count_entries(position, found),
+        };
+        match counted {
+            Some(Counted::Exactly(rows)) => rows.max(1.0),
+            Some(Counted::AtLeast(rows)) => self.rows_passing(&conditions, guess).max(rows),
+            None => self.rows_passing(&conditions, guess),
+        }
     }
 
     /// How many of the table's rows pass some conditions: as many as the sample says, and by the
@@ -828,10 +846,20 @@ impl TableChoice<'_> {
     }
 }
 
-/// What it costs to sort rows of which so many are asked for.
+/// What it costs to sort rows of which so many are asked for. Of these alone is kept what may be
+/// among them: each row is compared with the last one that is, and the fewer take its place the
+/// more rows have come.
 pub fn sort_cost(rows: f64, asked: Option<f64>) -> f64 {
-    let kept = asked.map_or(rows, |asked| asked.min(rows));
-    rows * kept.max(2.0).log2() * SORT
+    let all = rows * rows.max(2.0).log2() * SORT;
+    let Some(kept) = asked
+        .map(|asked| asked.max(1.0))
+        .filter(|kept| *kept < rows)
+    else {
+        return all;
+    };
+    let replaced = kept * (1.0 + (rows / kept).ln());
+    let of_kept = replaced * (kept.max(2.0).log2() * SORT + HASH_PUT);
+    (rows * PASS + of_kept).min(all)
 }
 
 fn possible_keys(
@@ -923,6 +951,14 @@ impl Binder<'_> {
     /// Whether an index may be used at all.
     pub fn sees(&self, index: &Index) -> bool {
         index.visible || self.switches().use_invisible_indexes()
+    }
+
+    /// What expressions are known to be.
+    pub fn known(&self) -> KnownValues<'_> {
+        KnownValues {
+            context: self.context,
+            rows: &self.known_rows,
+        }
     }
 
     /// A guess of how many rows a table has.

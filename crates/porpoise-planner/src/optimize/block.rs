@@ -43,6 +43,7 @@ pub fn sorted(
         input: Box::new(node),
         keys: order,
         limit: limit.map(Box::new),
+        refill: None,
         distinct: false,
         slots,
     }

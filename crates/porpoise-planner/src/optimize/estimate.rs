@@ -36,6 +36,11 @@ pub fn rows_of(node: &Node) -> f64 {
         }
         Node::Group(group) if group.scalar => 1.0,
         Node::Group(group) => (rows_of(&group.input) * 0.1).max(1.0),
+        Node::Sort {
+            input,
+            refill: Some(_),
+            ..
+        } => rows_of(input),
         Node::Distinct { input, .. }
         | Node::Sort {
             input,
@@ -45,6 +50,7 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::Sort {
             input,
             limit: Some(limit),
+            refill: None,
             ..
         } => limit_value(limit).map_or(rows_of(input), |most| most.min(rows_of(input))),
         Node::Limit { input, count, .. } => match count.as_deref().and_then(limit_value) {

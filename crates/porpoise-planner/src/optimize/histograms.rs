@@ -7,12 +7,11 @@ use porpoise_catalog::{Statistics, Table};
 use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
 use porpoise_types::Value;
 
-use crate::Context;
-use crate::sample::constant;
+use crate::known::KnownValues;
 
 /// A table whose columns' histograms are asked.
 pub struct Histograms<'a> {
-    pub context: &'a Context<'a>,
+    pub known: KnownValues<'a>,
     pub table: &'a Table,
     /// Where the table's row is.
     pub slot: SlotId,
@@ -89,7 +88,7 @@ impl Histograms<'_> {
         if !compare_alike(domain, histogram.domain) {
             return None;
         }
-        let value = constant(self.context, with)?;
+        let value = self.known.of(with)?;
         if let Value::Null = *value {
             return Some(match op {
                 Comparison::NullSafeEq => histogram.null_part,

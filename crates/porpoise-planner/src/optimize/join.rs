@@ -12,6 +12,7 @@
 //! ([`Binder::executions`]): a hash table of what doesn't depend on the enclosing row is made in
 //! the first of them and kept for the others, even where it is all that the query reads.
 
+mod constants;
 mod search;
 
 use std::sync::Arc;
@@ -151,6 +152,7 @@ pub fn plan(
     let (conditions, before): (Vec<Condition>, Vec<Condition>) = conditions
         .into_iter()
         .partition(|condition| condition.slots.intersects(&all));
+    constants::look_up(binder, &units, &conditions);
     let order = search::best_order_for_result(binder, &units, &conditions, outer, wanted);
     let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted)?;
     let before = before.into_iter().map(|condition| condition.expr).collect();
@@ -441,17 +443,11 @@ fn build(
             };
             let is_sorted = order.first_wanted.is_some() && !ordered;
             in_order = ordered || is_sorted;
-            // Each row of the first table makes at least one of the result where only outer joins
-            // follow: of no more than LIMIT wants have to be kept.
-            let mut others = order.steps.iter().skip(1).map(|step| &units[step.number]);
-            let keeps_all = conditions.is_empty() && others.all(|u| u.kind == JoinKind::Left);
-            let top = wanted.top.as_ref().filter(|_| keeps_all);
-            let (limit, offset) = match top {
-                Some((limit, offset)) => (Some(limit), offset.as_ref()),
-                None => (None, None),
-            };
             node = Some(match is_sorted {
-                true => sorted(binder, first, wanted.sort.clone(), limit, offset),
+                true => {
+                    let keeps_all = conditions.is_empty() && follow_outer_joins(units, order);
+                    sorted_first(binder, first, wanted, order, keeps_all)
+                }
                 false => first,
             });
             available.add(&unit.slots);
@@ -518,6 +514,57 @@ fn build(
     // Nothing is left unless an order was not complete.
     let left = conditions.into_iter().map(|condition| condition.expr);
     Ok((filtered(node, left.collect()), in_order))
+}
+
+/// Whether nothing but outer joins comes after an order's first unit.
+fn follow_outer_joins(units: &[Unit<'_>], order: &Order) -> bool {
+    let mut others = order.steps.iter().skip(1).map(|step| &units[step.number]);
+    others.all(|unit| unit.kind == JoinKind::Left)
+}
+
+/// Sorts the first unit's rows. No more of them are kept than LIMIT wants, where each makes at least
+/// one of the result (`keeps_all`); else some more than it is expected to take, if the others can be
+/// read again.
+fn sorted_first(
+    binder: &Binder<'_>,
+    node: Node,
+    wanted: &InterestingOrder,
+    order: &Order,
+    keeps_all: bool,
+) -> Node {
+    let first = order.first_wanted.as_ref();
+    let for_each = match (first.and_then(|first| first.rows), wanted.rows) {
+        (Some(of_first), Some(of_result)) => of_first / of_result.max(1.0),
+        _ => 1.0,
+    };
+    let keeps_some = keeps_all || is_repeatable(&node);
+    let top = wanted.top.as_ref().filter(|_| keeps_some);
+    let limit = top.map(|top| &top.0);
+    let offset = top.and_then(|top| top.1.as_ref());
+    let mut sorted = sorted(binder, node, wanted.sort.clone(), limit, offset);
+    if let Node::Sort {
+        limit: Some(_),
+        refill,
+        ..
+    } = &mut sorted
+        && !keeps_all
+    {
+        *refill = Some(for_each);
+    }
+    sorted
+}
+
+/// Whether a node's rows are the same, in the same order, when it is opened again, and are not made
+/// by joining others, which would take too long.
+fn is_repeatable(node: &Node) -> bool {
+    let is_plain = |expr: &&Expr| !expr.is_volatile() && !expr.has_subquery();
+    node.exprs().iter().all(is_plain)
+        && match node {
+            Node::Scan(scan) => scan.lock == RowLock::None,
+            Node::Filter { input, .. } => is_repeatable(input),
+            Node::Derived { materialize, .. } => materialize.is_some(),
+            _ => false,
+        }
 }
 
 /// A hash table, as a join uses it.

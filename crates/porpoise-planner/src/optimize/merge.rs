@@ -6,8 +6,10 @@
 //!   each alone selects many rows, and all together few: an entry of an index is read much faster
 //!   than a row behind it.
 //!
-//! The keys are collected, sorted, and each row is read once, in the order of the table's keys. All
-//! conditions are checked again on the row: a locking read may find it changed.
+//! Each row is read once, in the order of the table's keys. Entries of one value are in this order
+//! already: they are merged, and LIMIT leaves most of them unread. The keys of other ranges are
+//! collected and sorted. All conditions are checked again on the row: a locking read may find it
+//! changed.
 
 use porpoise_sql::ast::HintKind;
 use smallvec::SmallVec;
@@ -138,6 +140,10 @@ impl TableChoice<'_> {
         rows: f64,
         passed: f64,
     ) -> Path {
+        let has_rows_in_order = self.table.primary_key().is_some();
+        let order = has_rows_in_order
+            .then(|| self.order_of(0, &IndexRanges::all()))
+            .flatten();
         let seeks: usize = sources.iter().map(|source| source.ranges.len()).sum();
         let of_keys = read * (KEY + read.max(2.0).log2() * KEY_SORT);
         Path {
@@ -148,7 +154,7 @@ impl TableChoice<'_> {
             passed,
             exact: Vec::new(),
             parts: 0,
-            in_order: false,
+            in_order: order == Some(false),
             possible: Vec::new(),
         }
     }

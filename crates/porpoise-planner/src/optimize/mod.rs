@@ -22,6 +22,7 @@ mod access;
 mod block;
 pub mod cost;
 mod disjunction;
+mod dives;
 mod entries;
 mod equality;
 mod estimate;
@@ -152,6 +153,7 @@ pub fn buffered(binder: &mut Binder<'_>, node: Node, output: Vec<Expr>) -> (Node
         input: Box::new(node),
         keys: Vec::new(),
         limit: None,
+        refill: None,
         distinct: false,
         slots,
     };

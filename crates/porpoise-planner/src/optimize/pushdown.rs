@@ -136,7 +136,12 @@ pub fn push_below_groups(query: &mut Query, slot: SlotId, condition: &Expr) -> b
             },
             None => push_into_block(block, condition),
         },
-        _ => false,
+        Body::SetOperation { slot, inputs, .. } => {
+            let slot = *slot;
+            let mut inputs = inputs.iter_mut();
+            inputs.all(|input| push_below_groups(input, slot, &condition))
+        }
+        Body::Values { .. } | Body::JsonTable { .. } | Body::Recursive { .. } => false,
     }
 }
 

@@ -4,13 +4,16 @@
 //! Derived tables that were merged and subqueries that became joins are where they are now; what is
 //! computed by itself is in parentheses. Texts are made only where somebody wants them.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
+use porpoise_catalog::Table;
 use porpoise_core::quote;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::{Expr, SlotId};
 
 use crate::bind::Binder;
-use crate::plan::SetOperator;
+use crate::plan::{Insert, InsertSource, OnDuplicate, SetOperator, UpdateTarget};
 use crate::query::{Block, Grouping, JoinTree, LogicalJoin, OutputColumn, Source, SourceKind};
 
 /// The texts of the queries that were planned so far.
@@ -20,6 +23,8 @@ pub struct QueryTexts {
     pub last: String,
     /// FROM, and the conditions, of the block that is being planned.
     joined: (String, Vec<String>),
+    /// ORDER BY and LIMIT of a change.
+    ending: String,
     /// Of subqueries of expressions, by number.
     subqueries: HashMap<usize, String>,
     /// Of derived tables and common tables, by their materialisation.
@@ -110,7 +115,7 @@ impl Binder<'_> {
     }
 
     fn source_text(&self, source: &Source) -> String {
-        let alias = quote::name(&self.slots[source.slot.0 as usize].name);
+        let alias = self.slot_name(source.slot);
         match &source.kind {
             SourceKind::Table(table) => {
                 let name = format!(
@@ -195,6 +200,135 @@ impl Binder<'_> {
         self.texts.last = inputs.join(&format!(" {word}{all} "));
     }
 
+    /// ORDER BY and LIMIT of a change.
+    pub fn keep_ending_text(&mut self, order: &[SortKey], limit: Option<&Expr>) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let keys: Vec<String> = order.iter().map(|key| self.key_text(key)).collect();
+        let mut text = clause(" order by ", &keys.join(","));
+        let limit = limit.map_or(String::new(), |limit| self.text_of(limit));
+        text.push_str(&clause(" limit ", &limit));
+        self.texts.ending = text;
+    }
+
+    /// The text of an UPDATE whose rows were planned last.
+    pub fn keep_update_text(&mut self, targets: &[UpdateTarget], ignore: bool) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let assigned = targets.iter().map(|target| self.assigned_text(target));
+        let assigned: Vec<String> = assigned.collect();
+        let (from, conditions) = std::mem::take(&mut self.texts.joined);
+        let ignore = if ignore { "ignore " } else { "" };
+        let text = format!(
+            "update {ignore}{from} set {}{}{}",
+            assigned.join(","),
+            clause(" where ", &all_of(&conditions)),
+            self.texts.ending
+        );
+        self.texts.last = self.with_subqueries(text);
+    }
+
+    /// The text of a DELETE whose rows were planned last; `of_several`: it names what it deletes
+    /// from apart from FROM.
+    pub fn keep_delete_text(
+        &mut self,
+        targets: &[(Arc<Table>, SlotId)],
+        of_several: bool,
+        ignore: bool,
+    ) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let names = targets.iter().map(|(_, slot)| self.slot_name(*slot));
+        let names: Vec<String> = names.collect();
+        let (from, conditions) = std::mem::take(&mut self.texts.joined);
+        let text = format!(
+            "delete {}{}from {from}{}{}",
+            if ignore { "ignore " } else { "" },
+            match of_several {
+                true => format!("{} ", names.join(",")),
+                false => String::new(),
+            },
+            clause(" where ", &all_of(&conditions)),
+            self.texts.ending
+        );
+        self.texts.last = self.with_subqueries(text);
+    }
+
+    /// The text of an INSERT or REPLACE, whose query, if it has one, was planned last.
+    pub fn keep_insert_text(&mut self, insert: &Insert) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let table = &insert.table;
+        let verb = match (&insert.duplicates, insert.ignore) {
+            (OnDuplicate::Replace, _) => "replace",
+            (_, true) => "insert ignore",
+            (_, false) => "insert",
+        };
+        let columns = insert.columns.iter().map(|at| &*table.columns[*at].name);
+        let columns: Vec<String> = columns.map(quote::name).collect();
+        let source = match &insert.source {
+            InsertSource::Query { .. } => std::mem::take(&mut self.texts.last),
+            InsertSource::Values(rows) => {
+                let value = |value: &Option<Expr>| match value {
+                    Some(value) => self.text_of(value),
+                    None => "default".to_owned(),
+                };
+                let row = |row: &Vec<Option<Expr>>| {
+                    let values: Vec<String> = row.iter().map(value).collect();
+                    format!("({})", values.join(","))
+                };
+                let rows: Vec<String> = rows.iter().map(row).collect();
+                format!("values {}", rows.join(","))
+            }
+            InsertSource::Load(_) => return,
+        };
+        let updated = match &insert.duplicates {
+            OnDuplicate::Update { target, .. } => self.assigned_text(target),
+            OnDuplicate::Error | OnDuplicate::Replace => String::new(),
+        };
+        let text = format!(
+            "{verb} into {}.{} ({}) {source}{}",
+            quote::name(&table.schema),
+            quote::name(&table.name),
+            columns.join(","),
+            clause(" on duplicate key update ", &updated),
+        );
+        self.texts.last = self.with_subqueries(text);
+    }
+
+    /// What a table's columns are set to.
+    fn assigned_text(&self, target: &UpdateTarget) -> String {
+        let assigned = target.assignments.iter().map(|assignment| {
+            let definition = &target.table.columns[assignment.column];
+            let column = Expr::column(
+                target.slot,
+                assignment.column,
+                definition.ty.clone(),
+                definition.nullable,
+            );
+            let value = match &assignment.value {
+                Some(value) => self.text_of(value),
+                None => "default".to_owned(),
+            };
+            format!("{} = {value}", self.text_of(&column))
+        });
+        let assigned: Vec<String> = assigned.collect();
+        assigned.join(",")
+    }
+
+    fn key_text(&self, key: &SortKey) -> String {
+        let direction = if key.descending { " desc" } else { "" };
+        format!("{}{direction}", self.text_of(&key.expr))
+    }
+
+    fn slot_name(&self, slot: SlotId) -> String {
+        quote::name(&self.slots[slot.0 as usize].name)
+    }
+
     /// Puts subqueries where their numbers stand.
     fn with_subqueries(&self, mut text: String) -> String {
         let mut known: Vec<(&usize, &String)> = self.texts.subqueries.iter().collect();
@@ -239,10 +373,7 @@ impl BlockText {
             let text = binder.text_of(&column.expr);
             format!("{text} AS {}", quote::name(&column.name))
         };
-        let key = |key: &SortKey| {
-            let direction = if key.descending { " desc" } else { "" };
-            format!("{}{direction}", binder.text_of(&key.expr))
-        };
+        let key = |key: &SortKey| binder.key_text(key);
         let bounds = offset.into_iter().chain(limit);
         let bounds: Vec<String> = bounds.map(|bound| binder.text_of(bound)).collect();
         let keys = block.group.as_ref().map_or(&[][..], |group| &group.keys);
@@ -255,6 +386,14 @@ impl BlockText {
             order: order.iter().map(key).collect(),
             limit: bounds.join(","),
         }
+    }
+}
+
+/// A clause with its words, or nothing.
+fn clause(words: &str, what: &str) -> String {
+    match what.is_empty() {
+        true => String::new(),
+        false => format!("{words}{what}"),
     }
 }
 

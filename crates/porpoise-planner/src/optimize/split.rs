@@ -12,7 +12,8 @@
 //! ([`super::join`]): a [`Split`] is what it may choose.
 //!
 //! The equality must be true of every row that the join needs, and say which groups, partitions or
-//! distinct rows are needed ([`super::pushdown`]).
+//! distinct rows are needed, of UNION and the other set operations in each of their queries
+//! ([`super::pushdown`]).
 
 use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 
@@ -160,12 +161,9 @@ fn reads_of_equality(binder: &Binder<'_>, condition: &Expr, own: &SlotSet) -> Op
 }
 
 /// Whether a query joins stored tables and then groups their rows, drops equal ones, or computes
-/// windows: its costs are known before it is planned.
+/// windows, or is a set operation of such queries: its costs are known before it is planned.
 fn is_simple(binder: &Binder<'_>, query: &Query) -> bool {
-    let Body::Select(_) = &query.body else {
-        return false;
-    };
-    let mut is_simple = query.limit.is_none() && query.offset.is_none();
+    let mut is_simple = has_simple_blocks(query);
     query.for_each_source(&mut |source| {
         is_simple &= source.lock == RowLock::None && matches!(source.kind, SourceKind::Table(_));
     });
@@ -173,10 +171,26 @@ fn is_simple(binder: &Binder<'_>, query: &Query) -> bool {
     is_simple && free_slots(binder, query).is_empty()
 }
 
+/// Whether a query is of blocks that LIMIT leaves whole.
+fn has_simple_blocks(query: &Query) -> bool {
+    query.limit.is_none()
+        && query.offset.is_none()
+        && match &query.body {
+            Body::Select(_) => true,
+            Body::SetOperation { inputs, .. } => inputs.iter().all(has_simple_blocks),
+            Body::Values { .. } | Body::JsonTable { .. } | Body::Recursive { .. } => false,
+        }
+}
+
 /// What a query costs each time it is executed.
 fn cost_of(binder: &Binder<'_>, query: &Query, filled: &SlotSet) -> Option<f64> {
-    let Body::Select(block) = &query.body else {
-        return None;
+    let block = match &query.body {
+        Body::Select(block) => block,
+        Body::SetOperation { inputs, .. } => {
+            let costs = inputs.iter().map(|input| cost_of(binder, input, filled));
+            return costs.sum();
+        }
+        _ => return None,
     };
     let mut conditions = block.conditions.clone();
     let mut tree = block.from.clone();

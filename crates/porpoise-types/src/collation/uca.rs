@@ -316,6 +316,9 @@ fn weights(text: &[u8], level: u8) -> impl Iterator<Item = u32> {
 }
 
 pub(super) fn compare(a: &[u8], b: &[u8], levels: u8, pad: bool) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
+    }
     let mut at = common_ascii(a, b);
     for (&x, &y) in a[at..].iter().zip(&b[at..]) {
         if !(x | y).is_ascii() {

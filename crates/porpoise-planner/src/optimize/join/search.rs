@@ -390,8 +390,9 @@ impl<'a, 't> Search<'a, 't> {
         let number = ready.find(is_sorted_by)?;
         let candidate = &self.candidates[number];
         let (open, passed) = self.open_cost(candidate, self.outer);
-        let sort = access::sort_cost(passed, None);
+        let keeps_some = wanted.top.is_some() && candidate.is_independent;
         let wanted = wanted.for_each(rows / passed.max(1.0));
+        let sort = access::sort_cost(passed, wanted.rows.filter(|_| keeps_some));
         let mut first = First {
             number,
             cost: open + sort,

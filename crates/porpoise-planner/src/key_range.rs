@@ -18,18 +18,29 @@ use std::cmp::Ordering;
 use porpoise_catalog::{Index, IndexPart, Table};
 use porpoise_core::error::Result;
 use porpoise_expr::Expr;
-use porpoise_planner::plan::{KeyBound, KeyRange};
-use porpoise_types::{DataType, KeyBuf, Rounding, Value, convert, successor_of_prefix};
+use porpoise_types::{DataType, DateTime, KeyBuf, Rounding, Value, convert, successor_of_prefix};
 use smallvec::SmallVec;
 
-use crate::Exec;
-use crate::eval::Evaluate;
-use crate::index_entry::encode_part;
+use crate::plan::{KeyBound, KeyRange};
+
+/// Where the values of keys come from: a statement that runs, or what the planner knows.
+pub trait KeyValues {
+    /// The value of a key's part.
+    ///
+    /// # Errors
+    /// Where it can't be computed.
+    fn value(&mut self, expr: &Expr) -> Result<Value>;
+
+    /// A local time as TIMESTAMP stores it; `None` beyond what it can hold.
+    fn to_utc(&self, local: DateTime) -> Option<DateTime>;
+}
 
 /// Keys from `low` (included) up to `high` (excluded; `None`: to the end of the space).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
+    /// The first key.
     pub low: KeyBuf,
+    /// The end.
     pub high: Option<KeyBuf>,
 }
 
@@ -42,7 +53,7 @@ impl Bounds {
 
 /// Where a value stands among a column's possible values.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fit {
+enum Fit {
     Exact(Value),
     /// Between this value of the column and the next greater one.
     Above(Value),
@@ -51,8 +62,8 @@ pub enum Fit {
     Null,
 }
 
-/// Finds a value's place in a column. TIMESTAMP columns hold UTC: `exec`'s time zone converts.
-pub fn fit(value: Value, ty: &DataType, exec: &Exec<'_>) -> Fit {
+/// Finds a value's place in a column. TIMESTAMP columns hold UTC: the session's time zone converts.
+fn fit(value: Value, ty: &DataType, values: &impl KeyValues) -> Fit {
     match (&value, ty) {
         (Value::Null, _) => Fit::Null,
         (
@@ -98,8 +109,7 @@ pub fn fit(value: Value, ty: &DataType, exec: &Exec<'_>) -> Fit {
         (Value::Date(date), DataType::DateTime { .. }) => {
             Fit::Exact(Value::DateTime(date.at_midnight()))
         }
-        (Value::Date(date), DataType::Timestamp { .. }) => exec
-            .session
+        (Value::Date(date), DataType::Timestamp { .. }) => values
             .to_utc(date.at_midnight())
             .map_or(Fit::BelowAll, |utc| Fit::Exact(Value::DateTime(utc))),
         (Value::DateTime(moment), DataType::DateTime { fsp }) => {
@@ -111,7 +121,7 @@ pub fn fit(value: Value, ty: &DataType, exec: &Exec<'_>) -> Fit {
             }
         }
         (Value::DateTime(moment), DataType::Timestamp { fsp }) => {
-            let Some(utc) = exec.session.to_utc(*moment) else {
+            let Some(utc) = values.to_utc(*moment) else {
                 return Fit::BelowAll;
             };
             let floor = utc.truncate(*fsp);
@@ -175,28 +185,28 @@ fn fit_integer(value: Value, range: (i128, i128)) -> Fit {
 
 /// The bounds of a range of keys that have these parts, or `None` where no row can be in it.
 pub fn bounds(
-    exec: &mut Exec<'_>,
+    values: &mut impl KeyValues,
     table: &Table,
     parts: &[IndexPart],
     range: &KeyRange,
 ) -> Result<Option<Bounds>> {
     let is_bounded = range.lower.is_some() || range.upper.is_some();
-    bounds_of(exec, table, parts, range, is_bounded)
+    bounds_of(values, table, parts, range, is_bounded)
 }
 
 /// The bounds of a range, without the keys whose part behind the fixed ones is NULL.
 pub fn bounds_not_null(
-    exec: &mut Exec<'_>,
+    values: &mut impl KeyValues,
     table: &Table,
     parts: &[IndexPart],
     range: &KeyRange,
 ) -> Result<Option<Bounds>> {
-    bounds_of(exec, table, parts, range, true)
+    bounds_of(values, table, parts, range, true)
 }
 
 /// NULLs lie outside of bounds, open ones included.
 fn bounds_of(
-    exec: &mut Exec<'_>,
+    values: &mut impl KeyValues,
     table: &Table,
     parts: &[IndexPart],
     range: &KeyRange,
@@ -205,23 +215,23 @@ fn bounds_of(
     let mut prefix = KeyBuf::new();
     for (part, fixed) in parts.iter().zip(&range.equal) {
         let column = &table.columns[part.column];
-        let value = fixed.value.eval(exec)?;
-        let value = match fit(value, &column.ty, exec) {
+        let value = values.value(&fixed.value)?;
+        let value = match fit(value, &column.ty, values) {
             Fit::Exact(value) => value,
             Fit::Null if fixed.null_safe && column.nullable => Value::Null,
             _ => return Ok(None),
         };
-        encode_part(part, column, &value, &mut prefix);
+        part.encode(column, &value, &mut prefix);
     }
     let mut low = prefix.clone();
     let mut high = prefix;
     let mut high_is_end = false;
     if let (Some(part), true) = (parts.get(range.equal.len()), is_bounded) {
         let column = &table.columns[part.column];
-        let encode = |value: &Value, into: &mut KeyBuf| encode_part(part, column, value, into);
+        let encode = |value: &Value, into: &mut KeyBuf| part.encode(column, value, into);
         // In terms of the column's values: the least one wanted, and the greatest.
-        let least = edge(exec, range.lower.as_ref(), &column.ty, true)?;
-        let greatest = edge(exec, range.upper.as_ref(), &column.ty, false)?;
+        let least = edge(values, range.lower.as_ref(), &column.ty, true)?;
+        let greatest = edge(values, range.upper.as_ref(), &column.ty, false)?;
         let (Some(least), Some(greatest)) = (least, greatest) else {
             return Ok(None);
         };
@@ -282,7 +292,7 @@ enum Edge {
 
 /// Where a range ends in the column's values; `None` where nothing is inside.
 fn edge(
-    exec: &mut Exec<'_>,
+    values: &mut impl KeyValues,
     bound: Option<&KeyBound>,
     ty: &DataType,
     lower: bool,
@@ -290,7 +300,7 @@ fn edge(
     let Some(bound) = bound else {
         return Ok(Some(Edge::Open));
     };
-    let mut value = bound.value.eval(exec)?;
+    let mut value = values.value(&bound.value)?;
     let mut inclusive = bound.inclusive;
     // Doubles stand for all numbers that are nearest to them.
     if let (Value::Double(number), false) = (&mut value, ty.is_exact_in_double()) {
@@ -300,7 +310,7 @@ fn edge(
         };
         inclusive = true;
     }
-    Ok(match fit(value, ty, exec) {
+    Ok(match fit(value, ty, values) {
         Fit::Exact(value) => Some(Edge::At(value, inclusive)),
         // Nothing equals the value: above the floor is above it, up to the floor is below it.
         Fit::Above(floor) => Some(Edge::At(floor, !lower)),
@@ -312,14 +322,14 @@ fn edge(
 
 /// The bounds of several ranges of keys that have these parts: sorted, overlapping ones merged.
 pub fn all_bounds(
-    exec: &mut Exec<'_>,
+    values: &mut impl KeyValues,
     table: &Table,
     parts: &[IndexPart],
     ranges: &[KeyRange],
 ) -> Result<SmallVec<[Bounds; 1]>> {
     let mut all: SmallVec<[Bounds; 1]> = SmallVec::new();
     for range in ranges {
-        all.extend(bounds(exec, table, parts, range)?);
+        all.extend(bounds(values, table, parts, range)?);
     }
     if all.len() > 1 {
         all.sort_by(|a, b| a.low.cmp(&b.low));
@@ -350,7 +360,7 @@ fn cmp_high(a: &Option<KeyBuf>, b: &Option<KeyBuf>) -> Ordering {
 
 /// The key of a point look-up by every part of a unique index; `None` where no row can have it.
 pub fn point<'p>(
-    exec: &mut Exec<'_>,
+    values: &mut impl KeyValues,
     table: &Table,
     index: &Index,
     key: impl Iterator<Item = &'p Expr>,
@@ -358,18 +368,18 @@ pub fn point<'p>(
     let mut out = KeyBuf::new();
     for (part, expr) in index.parts.iter().zip(key) {
         let column = &table.columns[part.column];
-        let value = expr.eval(exec)?;
-        let Fit::Exact(value) = fit(value, &column.ty, exec) else {
+        let value = values.value(expr)?;
+        let Fit::Exact(value) = fit(value, &column.ty, values) else {
             return Ok(None);
         };
-        encode_part(part, column, &value, &mut out);
+        part.encode(column, &value, &mut out);
     }
     Ok(Some(out))
 }
 
 /// The keys of ranges that are points, in the index's order.
 pub fn points(
-    exec: &mut Exec<'_>,
+    values: &mut impl KeyValues,
     table: &Table,
     index: &Index,
     ranges: &[KeyRange],
@@ -377,7 +387,7 @@ pub fn points(
     let mut all: SmallVec<[KeyBuf; 1]> = SmallVec::with_capacity(ranges.len());
     for range in ranges {
         let key = range.equal.iter().map(|part| &part.value);
-        all.extend(point(exec, table, index, key)?);
+        all.extend(point(values, table, index, key)?);
     }
     all.sort_unstable();
     all.dedup();

@@ -9,8 +9,9 @@
 //! The value tells the row's key without decoding, and the columns that a covering scan reads
 //! without the row. A part cut to a prefix is not among them: it isn't the column's value.
 
-use porpoise_catalog::{Column, Index, IndexPart, Table};
-use porpoise_types::{KeyBuf, Value, encode_key_part};
+use porpoise_types::KeyBuf;
+
+use crate::{Index, Table};
 
 /// An index key of one row, and whether a part of it is NULL (NULLs never collide).
 pub struct IndexKey {
@@ -30,16 +31,9 @@ pub fn parts_of(table: &Table, index: &Index, row: &[u8]) -> IndexKey {
         let column = &table.columns[part.column];
         let value = table.layout.get(row, part.column);
         key.has_null |= value.is_null();
-        encode_part(part, column, &value, &mut key.parts);
+        part.encode(column, &value, &mut key.parts);
     }
     key
-}
-
-/// Appends a value, as the index has it, to a key.
-#[inline]
-pub fn encode_part(part: &IndexPart, column: &Column, value: &Value, key: &mut KeyBuf) {
-    let (ty, nullable) = (&column.ty, column.nullable);
-    encode_key_part(value, ty, nullable, part.descending, part.prefix, key);
 }
 
 /// The storage key of a secondary index's entry.
