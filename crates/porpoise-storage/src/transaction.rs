@@ -64,6 +64,13 @@ impl Transaction {
         self.locks.len()
     }
 
+    /// How many bytes its writes and locks take until it ends, COMMIT's log record included. What
+    /// is undone doesn't count any more.
+    #[inline]
+    pub fn held_bytes(&self) -> usize {
+        self.overlay.held_bytes() + self.locks.held_bytes()
+    }
+
     /// What ends this transaction's waits from outside.
     pub fn interrupt(&self) -> &Arc<Interrupt> {
         &self.interrupt

@@ -12,4 +12,5 @@ mod metadata;
 mod nesting;
 mod show;
 mod statistics;
+mod transaction_memory;
 mod variables;
