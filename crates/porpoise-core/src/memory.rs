@@ -526,7 +526,7 @@ mod tests {
         account.set_connection_limit(24 << 20);
         let mut own = Charge::default();
         own.add(&account, 8 * MIB).unwrap();
-        let refused = own.add(&account, 9 * MIB).unwrap_err();
+        let refused = own.add(&account, 7 * MIB).unwrap_err();
         assert!(refused.is(ErrorKind::ConnectionMemoryLimit), "{refused}");
         account.set_connection_limit(u64::MAX);
         let refused = own.add(&account, 9 * MIB).unwrap_err();
