@@ -27,6 +27,7 @@ use porpoise_storage::{Commit, InterruptCause, Savepoint};
 use porpoise_types::Value;
 
 use crate::session::Session;
+use crate::session::execute_text::now_us;
 use crate::session::transaction::TransactionState;
 
 /// A plan that the session may execute, and what it is executed with.
@@ -248,7 +249,10 @@ impl Session {
             (None, 0) => return None,
             (None, limit) => limit,
         };
-        let limit = Duration::from_millis(limit_ms);
+        // The time counts from when the statement began: it may have been planned for a while.
+        let began_us = self.control.since_us();
+        let spent = Duration::from_micros(u64::try_from(now_us() - began_us).unwrap_or(0));
+        let limit = Duration::from_millis(limit_ms).saturating_sub(spent);
         self.shared.deadlines.note(&self.control, limit)
     }
 
