@@ -25,6 +25,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
+pub use porpoise_storage::reclaim::reclaim;
+
 use crate::error::{Error, Result};
 
 /// How much of each buffer isn't counted.
@@ -33,8 +35,14 @@ const UNCOUNTED_BYTES: usize = 64 << 10;
 const STEP_BYTES: usize = 64 << 10;
 /// The size of an arena's chunks.
 const CHUNK_BYTES: usize = 1 << 20;
+/// So many chunks are freed by another thread: returning them to the system takes milliseconds.
+const CHUNKS_MANY: usize = 32;
 /// A vector that is larger grows by a quarter at a time; a smaller one doubles.
 const DOUBLED_BYTES_MAX: usize = 64 << 20;
+
+/// A statement hands collections of more items than these to [`reclaim`], if the items are
+/// allocations.
+pub const ITEMS_MANY: usize = 4096;
 
 /// The memory that the system, or the control group that the process runs in, has: in bytes.
 pub fn machine_bytes() -> u64 {
@@ -371,6 +379,14 @@ impl Drop for Charge {
     }
 }
 
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if !self.others.is_empty() {
+            self.take_buffer();
+        }
+    }
+}
+
 /// Where bytes lie in an [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u64);
@@ -391,15 +407,17 @@ impl Arena {
     /// An arena that uses a buffer's memory for its first bytes.
     pub fn in_buffer(mut buffer: Vec<u8>) -> Arena {
         buffer.clear();
-        Arena {
-            first: buffer,
-            ..Arena::default()
-        }
+        let mut arena = Arena::default();
+        arena.first = buffer;
+        arena
     }
 
     /// The first buffer, emptied; all else is freed.
     pub fn take_buffer(&mut self) -> Vec<u8> {
-        self.others = Vec::new();
+        let others = std::mem::take(&mut self.others);
+        if others.len() > CHUNKS_MANY {
+            reclaim(others);
+        }
         self.charge.clear();
         let mut buffer = std::mem::take(&mut self.first);
         buffer.clear();

@@ -37,7 +37,10 @@ thread_local! {
 }
 
 fn text(value: &Value) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes(value))
+    match value {
+        Value::Text(text) => Cow::Borrowed(text),
+        value => String::from_utf8_lossy(bytes(value)),
+    }
 }
 
 /// Looks whether the statement is to end.

@@ -221,13 +221,18 @@ fn try_anew(
     };
     let can_be = |condition: &&Expr| trial(0).truth(condition).is_some();
     let tried: SmallVec<[bool; 8]> = conditions.iter().map(can_be).collect();
+    let testable = conditions.iter().zip(&tried).filter(|(_, tried)| **tried);
+    let testable: SmallVec<[&Expr; 8]> = testable.map(|(condition, _)| *condition).collect();
+    if testable.is_empty() {
+        let passed = sample.rows;
+        return Tried { passed, tried };
+    }
     let passes = |row: &usize| {
         let trial = trial(*row);
-        let mut conditions = conditions.iter().zip(&tried);
-        conditions.all(|(c, tried)| !tried || trial.truth(c) == Some(Some(true)))
+        testable.iter().all(|c| trial.truth(c) == Some(Some(true)))
     };
     // Long conditions are tried on fewer rows, which stand for the others.
-    let weight: usize = conditions.iter().map(|condition| weight(condition)).sum();
+    let weight: usize = testable.iter().map(|condition| weight(condition)).sum();
     let rows = (TRIED_MAX / weight.max(1)).max(TRIED_ROWS_MIN);
     let stride = sample.rows.div_ceil(rows).max(1);
     let passed = (0..sample.rows).step_by(stride).filter(passes).count();

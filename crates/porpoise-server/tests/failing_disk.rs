@@ -219,6 +219,73 @@ fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_when_it_has_ro
 }
 
 #[test]
+fn big_statements_on_a_full_disk_fail_as_a_whole() {
+    let Some(disk) = SmallDisk::mount() else {
+        eprintln!("skipped: no small disk can be mounted here");
+        return;
+    };
+    let server = serve(&disk.0.path().join("d"));
+    let mut client = server.client();
+    for sql in [
+        "CREATE DATABASE d",
+        "USE d",
+        "CREATE TABLE few (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(2000))",
+        "INSERT INTO few (v) VALUES (REPEAT('x', 2000))",
+        "INSERT INTO few (v) SELECT v FROM few",
+        "INSERT INTO few (v) SELECT a.v FROM few a, few b, few c, few d, few e, few f, few g LIMIT 126",
+        "CREATE TABLE big (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(2000), KEY (v(20)))",
+        "INSERT INTO big (v) SELECT a.v FROM few a, few b LIMIT 4000",
+    ] {
+        let answer = client.query(sql);
+        assert!(answer.is_ok(), "{sql}: {answer:?}");
+    }
+    let ballast = disk.0.path().join("ballast");
+    fs::write(&ballast, vec![1; 14 << 20]).unwrap();
+    let changes = [
+        "INSERT INTO big (v) SELECT a.v FROM few a, few b",
+        "UPDATE big SET v = CONCAT('y', SUBSTR(v, 2)), id = id + 100000 WHERE id < 100000",
+        "CREATE TABLE made AS SELECT a.v FROM few a, few b",
+        "ALTER TABLE big ADD COLUMN w CHAR(255) DEFAULT 'wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww', ALGORITHM = COPY",
+    ];
+    let state = |client: &mut RawClient| {
+        let counts = "SELECT CONCAT_WS(' ', COUNT(*), MAX(id), MIN(LEFT(v, 1)), MAX(LEFT(v, 1)))
+                      FROM d.big FORCE INDEX (PRIMARY)";
+        let by_index = "SELECT COUNT(*) FROM d.big FORCE INDEX (v) WHERE v > ''";
+        let tables = "SELECT GROUP_CONCAT(table_name ORDER BY 1) FROM information_schema.tables
+                      WHERE table_schema = 'd'";
+        [counts, by_index, tables].map(|sql| client.query(sql))
+    };
+    let before = format!("{:?}", state(&mut client));
+    let mut refused = 0;
+    for sql in changes {
+        // Some may fit once; none may leave half of what it does.
+        for _ in 0..3 {
+            assert!(client.query("BEGIN").is_ok());
+            let answer = client.query(sql);
+            let is_ddl = sql.starts_with("CREATE") || sql.starts_with("ALTER");
+            let answer = match answer.is_ok() && !is_ddl {
+                true => {
+                    let committed = client.query("COMMIT");
+                    assert!(!committed.is_ok(), "{sql}: the disk has room");
+                    committed
+                }
+                false => answer,
+            };
+            assert_eq!(answer.error_number(), DISK_FULL, "{sql}: {answer:?}");
+            refused += 1;
+            assert!(client.query("ROLLBACK").is_ok());
+            assert_eq!(format!("{:?}", state(&mut client)), before, "{sql}");
+        }
+    }
+    assert_eq!(refused, 12);
+    fs::remove_file(&ballast).unwrap();
+    let answer = client.query("UPDATE big SET v = 'short' WHERE id <= 100");
+    assert!(answer.is_ok(), "{answer:?}");
+    let answer = client.query("ALTER TABLE big ADD COLUMN w INT DEFAULT 5, ALGORITHM = COPY");
+    assert!(answer.is_ok(), "{answer:?}");
+}
+
+#[test]
 fn a_log_that_fails_is_told_to_all_who_wait_and_nothing_acknowledged_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());

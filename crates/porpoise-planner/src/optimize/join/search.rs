@@ -357,8 +357,9 @@ impl<'a, 't> Search<'a, 't> {
 
     /// Whether all units that must come before a unit are joined.
     fn is_ready(&self, unit: &Unit<'_>, order: &Order) -> bool {
-        let mut after = unit.after.iter();
-        after.all(|slot| !self.local.contains(slot) || order.placed.contains(slot))
+        unit.after
+            .intersection(&self.local)
+            .is_subset(&order.placed)
     }
 
     /// The units that may come next: those that something connects with the order, if there are
