@@ -2,7 +2,8 @@
 //!
 //! Whatever a statement keeps of many rows is charged: sorted rows, hash tables, groups, distinct
 //! values, derived tables, partitions of window functions, what aggregates collect, long IN lists.
-//! Nothing of it goes to disk, so a statement that would take more than it may fails.
+//! So is what a transaction has changed and locked and not committed, which statements after it
+//! inherit: against their own limit it doesn't count. Nothing of it goes to disk, so a statement that would take more than it may fails.
 //!
 //! ```text
 //! buffer: Charge ──64 KiB at a time──► MemoryAccount ──chunks──► MemoryPool
@@ -24,6 +25,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
+pub use porpoise_storage::reclaim::reclaim;
+
 use crate::error::{Error, Result};
 
 /// How much of each buffer isn't counted.
@@ -32,8 +35,14 @@ const UNCOUNTED_BYTES: usize = 64 << 10;
 const STEP_BYTES: usize = 64 << 10;
 /// The size of an arena's chunks.
 const CHUNK_BYTES: usize = 1 << 20;
+/// So many chunks are freed by another thread: returning them to the system takes milliseconds.
+const CHUNKS_MANY: usize = 32;
 /// A vector that is larger grows by a quarter at a time; a smaller one doubles.
 const DOUBLED_BYTES_MAX: usize = 64 << 20;
+
+/// A statement hands collections of more items than these to [`reclaim`], if the items are
+/// allocations.
+pub const ITEMS_MANY: usize = 4096;
 
 /// The memory that the system, or the control group that the process runs in, has: in bytes.
 pub fn machine_bytes() -> u64 {
@@ -129,6 +138,8 @@ impl MemoryPool {
 pub struct MemoryAccount {
     pool: Arc<MemoryPool>,
     used: AtomicU64,
+    /// What of it was taken before the statement began: its transaction's changes.
+    inherited: AtomicU64,
     /// What was taken from the pool for it.
     taken: AtomicU64,
     /// `connection_memory_chunk_size`: how much is taken from the pool at a time.
@@ -151,6 +162,7 @@ impl MemoryAccount {
         MemoryAccount {
             pool,
             used: AtomicU64::new(0),
+            inherited: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             chunk: AtomicU64::new(8192),
             connection_limit: AtomicU64::new(u64::MAX),
@@ -164,6 +176,7 @@ impl MemoryAccount {
         MemoryAccount {
             pool: Arc::clone(&self.pool),
             used: AtomicU64::new(0),
+            inherited: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             chunk: same(&self.chunk),
             connection_limit: same(&self.connection_limit),
@@ -206,7 +219,8 @@ impl MemoryAccount {
 
     fn admit(&self, used: u64) -> Result<()> {
         let statement_limit = self.statement_limit.load(Ordering::Relaxed);
-        if used > statement_limit {
+        let inherited = self.inherited.load(Ordering::Relaxed);
+        if used.saturating_sub(inherited) > statement_limit {
             return Err(Error::statement_memory_limit(statement_limit));
         }
         let connection_limit = self.connection_limit.load(Ordering::Relaxed);
@@ -225,6 +239,9 @@ impl MemoryAccount {
 
     fn give_back(&self, bytes: u64) {
         let used = self.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
+        if used < self.inherited.load(Ordering::Relaxed) {
+            self.inherited.store(used, Ordering::Relaxed);
+        }
         let chunk = self.chunk.load(Ordering::Relaxed);
         let taken = self.taken.load(Ordering::Relaxed);
         let spare = taken.saturating_sub(used);
@@ -310,6 +327,39 @@ impl Charge {
         self.used = self.used.saturating_sub(bytes);
     }
 
+    /// The buffer takes so many bytes now: more than before, or less.
+    ///
+    /// # Errors
+    /// As [`Charge::add`].
+    #[inline]
+    pub fn set(&mut self, account: &Arc<MemoryAccount>, bytes: usize) -> Result<()> {
+        if bytes > self.taken + UNCOUNTED_BYTES {
+            self.take(account, bytes - UNCOUNTED_BYTES)?;
+        }
+        self.used = bytes;
+        Ok(())
+    }
+
+    /// The buffer takes no more than so many bytes now, and what was taken beyond is given back.
+    pub fn shrink(&mut self, bytes: usize) {
+        self.used = bytes;
+        let spare = self.taken.saturating_sub(bytes);
+        if let Some(account) = &self.account {
+            account.give_back(spare as u64);
+            self.taken -= spare;
+        }
+    }
+
+    /// A statement begins, which inherits the buffer: its own limit doesn't count it.
+    #[inline]
+    pub fn hand_down(&self) {
+        if let Some(account) = &self.account {
+            account
+                .inherited
+                .store(self.taken as u64, Ordering::Relaxed);
+        }
+    }
+
     /// Gives everything back: the buffer is freed.
     pub fn clear(&mut self) {
         if let Some(account) = self.account.take() {
@@ -325,6 +375,14 @@ impl Drop for Charge {
         // Of a small buffer nothing was taken.
         if self.account.is_some() {
             self.clear();
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if !self.others.is_empty() {
+            self.take_buffer();
         }
     }
 }
@@ -349,15 +407,17 @@ impl Arena {
     /// An arena that uses a buffer's memory for its first bytes.
     pub fn in_buffer(mut buffer: Vec<u8>) -> Arena {
         buffer.clear();
-        Arena {
-            first: buffer,
-            ..Arena::default()
-        }
+        let mut arena = Arena::default();
+        arena.first = buffer;
+        arena
     }
 
     /// The first buffer, emptied; all else is freed.
     pub fn take_buffer(&mut self) -> Vec<u8> {
-        self.others = Vec::new();
+        let others = std::mem::take(&mut self.others);
+        if others.len() > CHUNKS_MANY {
+            reclaim(others);
+        }
         self.charge.clear();
         let mut buffer = std::mem::take(&mut self.first);
         buffer.clear();
@@ -473,6 +533,31 @@ mod tests {
         assert_eq!(account.used(), 0);
         drop(others);
         charge.add(&account, 5 * MIB).unwrap();
+    }
+
+    #[test]
+    fn what_a_statement_inherits_counts_for_the_connection_but_not_for_it() {
+        let account = account();
+        let mut changes = Charge::default();
+        changes.set(&account, 10 * MIB).unwrap();
+        changes.hand_down();
+        account.set_connection_limit(24 << 20);
+        let mut own = Charge::default();
+        own.add(&account, 8 * MIB).unwrap();
+        let refused = own.add(&account, 7 * MIB).unwrap_err();
+        assert!(refused.is(ErrorKind::ConnectionMemoryLimit), "{refused}");
+        account.set_connection_limit(u64::MAX);
+        let refused = own.add(&account, 9 * MIB).unwrap_err();
+        assert!(refused.is(ErrorKind::StatementMemoryLimit), "{refused}");
+        changes.shrink(MIB);
+        drop(own);
+        assert_eq!(account.used() as usize, MIB);
+        drop(changes);
+        assert_eq!((account.used(), account.pool.used()), (0, 0));
+        // The next transaction's changes are the statement's own.
+        let mut changes = Charge::default();
+        let refused = changes.set(&account, 17 * MIB).unwrap_err();
+        assert!(refused.is(ErrorKind::StatementMemoryLimit), "{refused}");
     }
 
     #[test]

@@ -17,7 +17,8 @@ use porpoise_expr::EvalContext;
 use porpoise_expr::SlotId;
 use porpoise_planner::foreign_keys::{ParentEdge, RowChange, foreign_key_graph};
 use porpoise_planner::plan::SlotLayout;
-use porpoise_storage::{Cursor, Direction, SpaceId, Transaction};
+use porpoise_session::SessionTransaction;
+use porpoise_storage::{Cursor, Direction, SpaceId};
 use porpoise_types::{DataType, KeyBuf, Value, convert};
 
 use crate::Ddl;
@@ -50,7 +51,7 @@ fn in_batches(
     let mut count = 0;
     let mut more = true;
     while more {
-        let mut transaction: Transaction = ddl.shared.store.begin();
+        let mut transaction = SessionTransaction::begin(ddl.shared, ddl.session);
         let mut exec = Exec::of_rows(
             ddl.session,
             ddl.shared,
@@ -69,6 +70,7 @@ fn in_batches(
             exec.row_number = count;
             exec.check_interrupt()?;
             written += each(&mut exec, key, row)?;
+            exec.charge_changes()?;
         }
         std::mem::drop(exec);
         if transaction.has_writes() {

@@ -16,6 +16,7 @@ use porpoise_planner::foreign_keys::{RowChange, foreign_key_graph};
 use porpoise_planner::plan::{
     Insert, InsertSource, OnDuplicate, Plan, PlanKind, Query, SlotLayout,
 };
+use porpoise_session::SessionTransaction;
 use porpoise_session::check;
 use porpoise_session::plan_locks::lock_tables_of;
 use porpoise_sql::ast;
@@ -320,8 +321,7 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
         return Err(Error::engine_error("a table's filling"));
     };
     let catalog = ddl.shared.catalog.load_full();
-    let mut transaction = ddl.shared.store.begin();
-    transaction.set_interrupt(Arc::clone(&ddl.session.interrupt));
+    let mut transaction = SessionTransaction::begin(ddl.shared, ddl.session);
     let mut exec = Exec::of_plan(
         ddl.session,
         ddl.shared,

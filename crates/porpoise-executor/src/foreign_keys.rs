@@ -372,7 +372,7 @@ impl Exec<'_> {
         let wait = Wait::Timeout(self.session.lock_wait_timeout());
         self.transaction()?
             .lock(space, key, LockMode::Shared, wait)?;
-        Ok(())
+        self.charge_changes()
     }
 
     fn entries_under(&self, space: SpaceId, prefix: &[u8]) -> Result<porpoise_storage::Cursor> {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use porpoise_core::error::{Error, Result};
-use porpoise_core::memory::{Arena, Charge, MemoryAccount, Place};
+use porpoise_core::memory::{Arena, Charge, MemoryAccount, Place, reclaim};
 use smallvec::{SmallVec, smallvec};
 
 /// A single table holds so many keys before it is split.
@@ -47,6 +47,15 @@ impl Default for KeyMap {
             len: 0,
             charge: Charge::default(),
             hasher: DefaultHashBuilder::default(),
+        }
+    }
+}
+
+impl Drop for KeyMap {
+    fn drop(&mut self) {
+        // Returning so much to the system takes milliseconds.
+        if self.tables.len() > 1 {
+            reclaim(std::mem::take(&mut self.tables));
         }
     }
 }

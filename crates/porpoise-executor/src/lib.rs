@@ -50,11 +50,12 @@ use porpoise_mdl::{self as mdl, named_locks};
 use porpoise_planner::foreign_keys::ForeignKeyGraph;
 use porpoise_planner::key_range::KeyValues;
 use porpoise_planner::plan::{Measure, Plan, SlotLayout, Subplan};
+use porpoise_session::SessionTransaction;
 use porpoise_session::active_roles;
 use porpoise_session::check::Privileged;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
-use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Transaction};
+use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId};
 use porpoise_types::{DataType, DateTime, KeyBuf, Value};
 
 use crate::eval::Evaluate;
@@ -119,7 +120,7 @@ pub enum View<'a> {
     /// An autocommit read.
     Snapshot(Snapshot),
     /// Reads see the transaction's own changes; writes are possible.
-    Transaction(&'a mut Transaction),
+    Transaction(&'a mut SessionTransaction),
 }
 
 /// The current row of every slot.
@@ -261,10 +262,22 @@ impl<'a> Exec<'a> {
     }
 
     /// The transaction, for statements that write or lock.
-    pub fn transaction(&mut self) -> Result<&mut Transaction> {
+    pub fn transaction(&mut self) -> Result<&mut SessionTransaction> {
         match &mut self.view {
             View::Transaction(transaction) => Ok(transaction),
             _ => Err(Error::read_only_transaction()),
+        }
+    }
+
+    /// Charges the session for what the transaction has written and locked.
+    ///
+    /// # Errors
+    /// 1037, 4081 and 4082 beyond a limit.
+    #[inline]
+    pub fn charge_changes(&mut self) -> Result<()> {
+        match &mut self.view {
+            View::Transaction(transaction) => transaction.charge(&self.session.vars.memory),
+            _ => Ok(()),
         }
     }
 

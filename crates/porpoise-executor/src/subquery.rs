@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use porpoise_core::error::{Error, Result};
-use porpoise_core::memory::{Charge, MemoryAccount};
+use porpoise_core::memory::{Charge, ITEMS_MANY, MemoryAccount, reclaim};
 use porpoise_expr::compare;
 use porpoise_expr::key;
 use porpoise_expr::{Comparison, Domain, EvalContext, Expr, ExprKind, SubqueryKind};
@@ -40,6 +40,18 @@ struct Rows {
     /// may be a row with NULLs; else all.
     searched: Vec<Vec<Value>>,
     charge: Charge,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if self.set.len() + self.searched.len() > ITEMS_MANY {
+            let rows = (
+                std::mem::take(&mut self.set),
+                std::mem::take(&mut self.searched),
+            );
+            reclaim(rows);
+        }
+    }
 }
 
 /// What a row takes beside its values, and an encoded value beside its bytes.

@@ -49,7 +49,7 @@ impl Exec<'_> {
     fn lock(&mut self, space: SpaceId, key: &[u8], mode: LockMode) -> Result<()> {
         let wait = Wait::Timeout(self.session.lock_wait_timeout());
         self.transaction()?.lock(space, key, mode, wait)?;
-        Ok(())
+        self.charge_changes()
     }
 
     /// Locks a key that is about to be written, and was not there.
@@ -146,6 +146,7 @@ impl Exec<'_> {
             index_entry::entry_value(table, index, key, row, &mut value);
             transaction.insert(index.space, &entry, &value);
         }
+        self.charge_changes()?;
         Ok(Written::Done)
     }
 
@@ -223,6 +224,7 @@ impl Exec<'_> {
                 transaction.insert(index.space, &after, &value);
             }
         }
+        self.charge_changes()?;
         Ok(Written::Done)
     }
 
@@ -244,7 +246,7 @@ impl Exec<'_> {
         for (space, entry) in entries {
             transaction.delete(space, &entry);
         }
-        Ok(())
+        self.charge_changes()
     }
 
     /// Locks a row by its key and reads what is committed now; `None` if it is gone.

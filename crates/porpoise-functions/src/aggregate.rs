@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use porpoise_core::error::{Error, Level, Result};
-use porpoise_core::memory::{Arena, Charge, Place};
+use porpoise_core::memory::{Arena, Charge, ITEMS_MANY, Place, reclaim};
 use porpoise_core::sort;
 use porpoise_expr::aggregate::{Accumulator, Aggregate, AggregateFunction};
 use porpoise_expr::function::{ArgumentKind, Arity, at_least, exactly};
@@ -745,6 +745,18 @@ struct JsonArray {
     charge: Charge,
 }
 
+impl Drop for JsonArray {
+    fn drop(&mut self) {
+        if self
+            .items
+            .as_ref()
+            .is_some_and(|items| items.len() > ITEMS_MANY)
+        {
+            reclaim(self.items.take());
+        }
+    }
+}
+
 impl Accumulator for JsonArray {
     fn add(&mut self, context: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         if let Some(value) = arguments.first() {
@@ -767,6 +779,15 @@ struct JsonObject {
     ty: DataType,
     members: Option<Vec<(porpoise_types::CompactString, JsonValue)>>,
     charge: Charge,
+}
+
+impl Drop for JsonObject {
+    fn drop(&mut self) {
+        let members = self.members.as_ref();
+        if members.is_some_and(|members| members.len() > ITEMS_MANY) {
+            reclaim(self.members.take());
+        }
+    }
 }
 
 impl Accumulator for JsonObject {

@@ -122,21 +122,27 @@ pub(super) fn to_hex(bytes: &[u8], upper: bool) -> String {
     } else {
         b"0123456789abcdef"
     };
-    let mut out = String::with_capacity(2 * bytes.len());
+    let digit = |digit: u8| digits[usize::from(digit)];
+    let mut out = Vec::with_capacity(2 * bytes.len());
     for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            out.push(char::from(digits[usize::from(digit)]));
-        }
+        out.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
     }
-    out
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// HEX's digits of some bytes; NULL if they are too many.
-fn digits(call: &mut Call<'_>, bytes: &[u8]) -> Value {
-    match call.is_too_long(2 * bytes.len()) {
-        true => Value::Null,
-        false => Value::text(to_hex(bytes, true)),
+fn digits(call: &mut Call<'_>, bytes: &[u8]) -> Result<Value> {
+    /// How many bytes are done between two looks whether the statement is to end.
+    const PIECE_BYTES: usize = 1 << 20;
+    if call.is_too_long(2 * bytes.len()) {
+        return Ok(Value::Null);
     }
+    let mut out = String::with_capacity(2 * bytes.len());
+    for piece in bytes.chunks(PIECE_BYTES) {
+        call.context.check_interrupt()?;
+        out.push_str(&to_hex(piece, true));
+    }
+    Ok(Value::text(out))
 }
 
 fn hex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
@@ -147,24 +153,24 @@ fn hex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         Value::Decimal(v) => Value::text(format!("{:X}", v.round(0).to_i64().unwrap_or(i64::MAX))),
         Value::Text(text) => {
             // Text in its own character set.
-            let mut encoded = Vec::new();
             let charset = call.arguments.first().map_or(Charset::Utf8mb4, |argument| {
                 argument.ty.collation().charset()
             });
             match charset {
                 Charset::Binary | Charset::Utf8mb4 | Charset::Utf8mb3 => {
-                    encoded.extend_from_slice(text.as_bytes())
+                    digits(call, text.as_bytes())?
                 }
                 charset => {
+                    let mut encoded = Vec::new();
                     charset.encode(text, &mut encoded);
+                    digits(call, &encoded)?
                 }
             }
-            digits(call, &encoded)
         }
-        Value::Bytes(bytes) => digits(call, bytes),
+        Value::Bytes(bytes) => digits(call, bytes)?,
         other => {
             let text = convert::to_bytes(other, &call.arguments[0].ty);
-            digits(call, &text)
+            digits(call, &text)?
         }
     })
 }

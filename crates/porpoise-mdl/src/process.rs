@@ -187,6 +187,11 @@ impl Control {
         *self.wake.lock() = Some(wake);
     }
 
+    /// When the current command began, in UTC microseconds since 1970.
+    pub fn since_us(&self) -> i64 {
+        self.since_us.load(Ordering::Relaxed)
+    }
+
     /// The session's row, as it is at this moment.
     pub fn process(&self) -> Process {
         let running = self.running.lock();

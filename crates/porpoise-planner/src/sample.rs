@@ -27,6 +27,10 @@ use crate::places;
 
 /// Tables of no more rows are read as a whole.
 const ROWS_MAX: usize = 512;
+/// How many expressions are evaluated to try conditions, about: some milliseconds' worth.
+const TRIED_MAX: usize = 1 << 17;
+/// On how many of a sample's rows conditions are tried, however long they are.
+const TRIED_ROWS_MIN: usize = 32;
 /// At how many places larger ones are read.
 const PLACES: usize = 64;
 /// A sample is taken again when the number of rows has changed by this factor.
@@ -217,13 +221,36 @@ fn try_anew(
     };
     let can_be = |condition: &&Expr| trial(0).truth(condition).is_some();
     let tried: SmallVec<[bool; 8]> = conditions.iter().map(can_be).collect();
+    let testable = conditions.iter().zip(&tried).filter(|(_, tried)| **tried);
+    let testable: SmallVec<[&Expr; 8]> = testable.map(|(condition, _)| *condition).collect();
+    if testable.is_empty() {
+        let passed = sample.rows;
+        return Tried { passed, tried };
+    }
     let passes = |row: &usize| {
         let trial = trial(*row);
-        let mut conditions = conditions.iter().zip(&tried);
-        conditions.all(|(c, tried)| !tried || trial.truth(c) == Some(Some(true)))
+        testable.iter().all(|c| trial.truth(c) == Some(Some(true)))
     };
-    let passed = (0..sample.rows).filter(passes).count();
-    Tried { passed, tried }
+    // Long conditions are tried on fewer rows, which stand for the others.
+    let weight: usize = testable.iter().map(|condition| weight(condition)).sum();
+    let rows = (TRIED_MAX / weight.max(1)).max(TRIED_ROWS_MIN);
+    let stride = sample.rows.div_ceil(rows).max(1);
+    let passed = (0..sample.rows).step_by(stride).filter(passes).count();
+    Tried {
+        passed: (passed * stride).min(sample.rows),
+        tried,
+    }
+}
+
+/// How many expressions are evaluated to try a condition on a row, about.
+fn weight(condition: &Expr) -> usize {
+    let mut sum = 1;
+    match &condition.kind {
+        // A list is sorted once.
+        ExprKind::InList { operand, .. } => sum += 8 + weight(operand),
+        _ => condition.for_each_child(&mut |child| sum += weight(child)),
+    }
+    sum
 }
 
 /// One row of a sample on which conditions are tried.

@@ -55,7 +55,12 @@ impl SlotSet {
 
     /// The slots that both have; equal sets have one form.
     pub fn intersection(&self, other: &SlotSet) -> SlotSet {
-        self.iter().filter(|slot| other.contains(*slot)).collect()
+        let mut both: SmallVec<[u64; 2]> =
+            self.0.iter().zip(&other.0).map(|(a, b)| a & b).collect();
+        while both.last() == Some(&0) {
+            both.pop();
+        }
+        SlotSet(both)
     }
 
     pub fn is_subset(&self, of: &SlotSet) -> bool {

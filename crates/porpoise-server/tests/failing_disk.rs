@@ -3,6 +3,7 @@
 pub mod common;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -216,6 +217,82 @@ fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_when_it_has_ro
     drop(server);
     fs::remove_file(&ballast[1]).unwrap();
     assert_same(&serve(&folder).ids(), &kept);
+}
+
+#[test]
+fn big_statements_on_a_full_disk_fail_as_a_whole() {
+    let Some(disk) = SmallDisk::mount() else {
+        eprintln!("skipped: no small disk can be mounted here");
+        return;
+    };
+    let server = serve(&disk.0.path().join("d"));
+    let mut client = server.client();
+    for sql in [
+        "CREATE DATABASE d",
+        "USE d",
+        "CREATE TABLE few (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(2000))",
+        "INSERT INTO few (v) VALUES (REPEAT('x', 2000))",
+        "INSERT INTO few (v) SELECT v FROM few",
+        "INSERT INTO few (v) SELECT a.v FROM few a, few b, few c, few d, few e, few f, few g LIMIT 126",
+        "CREATE TABLE big (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(2000), KEY (v(20)))",
+        "INSERT INTO big (v) SELECT a.v FROM few a, few b LIMIT 4000",
+    ] {
+        let answer = client.query(sql);
+        assert!(answer.is_ok(), "{sql}: {answer:?}");
+    }
+    let ballast = disk.0.path().join("ballast");
+    // All that there is but six mebibytes.
+    let mut pieces = fs::File::create(&ballast).unwrap();
+    while pieces.write_all(&[1; 1 << 18]).is_ok() {}
+    let filled = pieces.metadata().unwrap().len();
+    pieces.set_len(filled - (6 << 20)).unwrap();
+    // How many rows each index has, and which tables there are.
+    let state = |client: &mut RawClient| {
+        let queries = [
+            "SELECT CONCAT_WS(' ', COUNT(*), MAX(id), MAX(LEFT(v, 1))) FROM d.big FORCE INDEX (PRIMARY)",
+            "SELECT COUNT(*) FROM d.big FORCE INDEX (v) WHERE v > ''",
+            "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'd'",
+        ];
+        queries.map(|sql| format!("{:?}", client.query(sql)))
+    };
+    let changes = [
+        "INSERT INTO d.big (v) SELECT a.v FROM d.few a, d.few b",
+        "CREATE TABLE d.made AS SELECT a.v FROM d.few a, d.few b",
+        "INSERT INTO d.big (v) SELECT a.v FROM d.few a, d.few b LIMIT 12000",
+        "CREATE TABLE d.made (KEY (v(20))) SELECT a.v FROM d.few a, d.few b",
+    ];
+    let mut refused = 0;
+    for sql in changes {
+        let before = state(&mut client);
+        client.send_query(sql);
+        match client.packet() {
+            Ok((_, packet)) if packet[0] == 0xFF => {
+                let number = u16::from_le_bytes([packet[1], packet[2]]);
+                assert_eq!(number, DISK_FULL, "{sql}");
+                refused += 1;
+            }
+            Ok((_, packet)) => panic!("{sql}: the disk has room? {packet:?}"),
+            // The disk was full in the middle of its log record.
+            Err(_) => {
+                client = server.client();
+                refused += 1;
+            }
+        }
+        assert_eq!(state(&mut client), before, "{sql}");
+    }
+    assert_eq!(refused, changes.len());
+    fs::remove_file(&ballast).unwrap();
+    // The log looks for room now and then.
+    let began = Instant::now();
+    for sql in [
+        "UPDATE d.big SET v = 'short' WHERE id <= 100",
+        "ALTER TABLE d.few ADD COLUMN w INT DEFAULT 5, ALGORITHM = COPY",
+    ] {
+        while !client.query(sql).is_ok() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{sql}");
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! 3. [`deadlines`] ends statements whose time is up.
 //! 4. [`shared`] is the database, as its sessions see it.
 //! 5. [`session_state`] is a session's variables, and what it holds.
-//! 6. [`plan_locks`] takes the metadata locks that a plan needs.
-//! 7. [`active_roles`] are the roles that a session has activated.
-//! 8. [`check`] is the only maker of [`Privileged`](check::Privileged), without which nothing runs.
+//! 6. [`transaction`] is a session's transaction, charged for what it changes.
+//! 7. [`plan_locks`] takes the metadata locks that a plan needs.
+//! 8. [`active_roles`] are the roles that a session has activated.
+//! 9. [`check`] is the only maker of [`Privileged`](check::Privileged), without which nothing runs.
 
 #![warn(missing_docs)]
 
@@ -19,6 +20,8 @@ pub mod plan_cache;
 pub mod plan_locks;
 pub mod session_state;
 pub mod shared;
+pub mod transaction;
 
 pub use session_state::SessionState;
 pub use shared::Shared;
+pub use transaction::SessionTransaction;

@@ -91,6 +91,7 @@ mod pages;
 mod payload;
 mod prefetch;
 mod prefix;
+pub mod reclaim;
 mod recovery;
 mod salvage;
 mod snapshot;

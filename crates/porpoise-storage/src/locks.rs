@@ -41,6 +41,11 @@ use twox_hash::XxHash3_64;
 use crate::{LockError, SpaceId, TxnId};
 
 const SHARDS: usize = 64;
+/// What a lock takes: its entry in a shard, at the load that the maps have, and its place in the
+/// transaction's list.
+const LOCK_BYTES: usize = 144;
+/// A transaction that releases so many locks has the shards give memory back.
+const MANY_LOCKS: usize = 4096;
 
 /// How strongly a row is locked, from weak to strong: each mode conflicts with all that the one
 /// before conflicts with, and more. InnoDB's record locks are the model (MySQL 8.4 manual, 17.7.1);
@@ -413,6 +418,10 @@ impl HeldLocks {
         self.rows.len()
     }
 
+    pub fn held_bytes(&self) -> usize {
+        self.rows.len() * LOCK_BYTES
+    }
+
     fn granted(&mut self, row: RowHash, is_upgrade: bool) -> Locked {
         if is_upgrade {
             return Locked::Upgraded;
@@ -561,8 +570,18 @@ impl LockTable {
     }
 
     pub fn release(&self, held: HeldLocks) {
+        let many = held.len() >= MANY_LOCKS;
         for row in held.rows {
             self.release_row(held.txn, row);
+        }
+        if many {
+            for shard in &self.shards {
+                let mut shard = shard.0.lock();
+                if shard.capacity() / 4 > shard.len() {
+                    let len = shard.len();
+                    shard.shrink_to(len * 2);
+                }
+            }
         }
     }
 

@@ -35,6 +35,17 @@ pub(crate) struct Overlay {
     pub spaces: SmallVec<[SpaceOverlay; 2]>,
     pub changes: Vec<(SpaceId, SpaceChange)>,
     undo: Vec<Undo>,
+    held_bytes: usize,
+}
+
+/// What a write takes beside its key and its value: its places in the map and in `undo`, what the
+/// allocator adds, and the head of its operation in the log record.
+const WRITE_BYTES: usize = 200;
+
+/// What a write takes until the transaction ends. Key and value count twice, as COMMIT encodes them
+/// into the log record: what a commit needs is counted before.
+fn write_bytes(key: &Key, value: &Value) -> usize {
+    WRITE_BYTES + 2 * (key.len() + value.as_ref().map_or(0, |value| value.len()))
 }
 
 enum Undo {
@@ -61,6 +72,11 @@ impl Overlay {
         self.undo.len()
     }
 
+    /// How many bytes the writes take, with those that they replaced, and will take at COMMIT.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
     pub fn writes(&self, space: SpaceId) -> Option<&Arc<Writes>> {
         let found = self.spaces.iter().find(|s| s.space == space)?;
         (!found.writes.is_empty()).then_some(&found.writes)
@@ -84,6 +100,7 @@ impl Overlay {
         };
         let target = &mut self.spaces[at];
         let key: Key = key.into();
+        self.held_bytes += write_bytes(&key, &value);
         let before = Arc::make_mut(&mut target.writes).insert(key.clone(), value);
         target.net_rows += net_rows;
         self.undo.push(Undo::Write {
@@ -116,10 +133,12 @@ impl Overlay {
                         continue;
                     };
                     let writes = Arc::make_mut(&mut target.writes);
-                    match before {
-                        Some(value) => writes.insert(key, value),
+                    let undone = match before {
+                        Some(value) => writes.insert(key.clone(), value),
                         None => writes.remove(&key),
                     };
+                    let undone = undone.map_or(0, |value| write_bytes(&key, &value));
+                    self.held_bytes = self.held_bytes.saturating_sub(undone);
                     target.net_rows -= net_rows;
                 }
                 Some(Undo::Change) => {
@@ -127,6 +146,9 @@ impl Overlay {
                 }
                 None => {}
             }
+        }
+        if self.undo.capacity() / 4 > self.undo.len() {
+            self.undo.shrink_to(self.undo.len() * 2);
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::cursor::{Cursor, Layer};
 use crate::group_commit::Durability;
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
 use crate::overlay::{Overlay, Savepoint, SpaceChange};
+use crate::reclaim::reclaim;
 use crate::snapshot::Snapshot;
 use crate::store::Shared;
 use crate::{Direction, LockError, Result, SpaceId, TxnId};
@@ -62,6 +63,13 @@ impl Transaction {
     /// How many rows it has locked.
     pub fn locks_held(&self) -> usize {
         self.locks.len()
+    }
+
+    /// How many bytes its writes and locks take until it ends, COMMIT's log record included. What
+    /// is undone doesn't count any more.
+    #[inline]
+    pub fn held_bytes(&self) -> usize {
+        self.overlay.held_bytes() + self.locks.held_bytes()
     }
 
     /// What ends this transaction's waits from outside.
@@ -259,8 +267,13 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        /// Of so much a rollback leaves the freeing to another thread.
+        const LARGE_BYTES: usize = 16 << 20;
         let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
         self.shared.locks.release(locks);
+        if self.overlay.held_bytes() > LARGE_BYTES {
+            reclaim(std::mem::take(&mut self.overlay));
+        }
         if !self.counters.is_empty() {
             self.shared
                 .log_counters(std::mem::take(&mut self.counters), self.id);

@@ -15,7 +15,7 @@ use porpoise_types::{Collation, Value};
 use super::kind::unsigned;
 use super::start_up::StartUp;
 use super::table::{Position, VARIABLES, find};
-use super::{SessionVars, VERSION, companion, set_names};
+use super::{RegexpLimits, SessionVars, VERSION, companion, set_names};
 use crate::error::Result;
 use crate::memory::{MemoryAccount, MemoryPool};
 
@@ -61,6 +61,7 @@ pub struct GlobalVariables {
     log_generation: AtomicU64,
     max_user_connections: AtomicU64,
     memory: Arc<MemoryPool>,
+    regexp_limits: Arc<RegexpLimits>,
     /// What to tell the administrator of the start-up values: those that have no effect, and those
     /// that were out of range.
     pub start_up_warnings: Vec<String>,
@@ -122,6 +123,7 @@ impl GlobalVariables {
             log_generation: AtomicU64::new(0),
             max_user_connections: AtomicU64::new(0),
             memory: Arc::default(),
+            regexp_limits: Arc::default(),
             start_up_warnings: warnings,
             started_us: std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
@@ -154,6 +156,10 @@ impl GlobalVariables {
             .store(is_on("super_read_only"), Ordering::Relaxed);
         self.max_user_connections
             .store(self.get_u64("max_user_connections"), Ordering::Relaxed);
+        self.regexp_limits.set(
+            self.get_u64("regexp_time_limit"),
+            self.get_u64("regexp_stack_limit"),
+        );
         self.memory.set_limits(
             self.get_u64("global_connection_memory_limit"),
             self.get_u64("statement_memory_limit"),
@@ -330,7 +336,12 @@ impl GlobalVariables {
         if let Some((_, beginning)) = known {
             return beginning.state.for_connection(connection_id);
         }
-        let beginning = Arc::new(Beginning::new(values.clone(), collation, &self.memory));
+        let beginning = Arc::new(Beginning::new(
+            values.clone(),
+            collation,
+            &self.memory,
+            &self.regexp_limits,
+        ));
         self.beginnings.rcu(|all| {
             let mut all: Vec<_> = all
                 .iter()
@@ -372,9 +383,11 @@ impl Beginning {
         globals: Arc<Vec<Value>>,
         collation: Option<Collation>,
         memory: &Arc<MemoryPool>,
+        regexp_limits: &Arc<RegexpLimits>,
     ) -> Beginning {
         let mut state = SessionVars::new(0);
         state.memory = Arc::new(MemoryAccount::new(Arc::clone(memory)));
+        state.regexp_limits = Arc::clone(regexp_limits);
         state.variables = globals.clone();
         for (variable, value) in VARIABLES.iter().zip(globals.iter()) {
             if let Some(apply) = variable.apply {

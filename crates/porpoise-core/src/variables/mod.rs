@@ -40,7 +40,7 @@ pub use isolation::Isolation;
 pub use kind::{Kind, parse_size};
 use kind::{text, unsigned};
 pub use optimizer::{Flag, FlagSet, PlannerSettings, Switches};
-pub use session::{Diagnostics, SessionVars, random_step};
+pub use session::{Diagnostics, RegexpLimits, SessionVars, random_step};
 pub use sql_mode::SqlMode;
 pub use start_up::{OptionKind, option};
 pub use statement::StatementContext;

@@ -4,6 +4,7 @@
 //! Values only: what a session holds (tables, locks, an account) is the session's
 //! ([`porpoise_session::session_state::SessionState`]).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -19,6 +20,36 @@ use porpoise_types::{
 use crate::error::{Condition, Error, Level, Result};
 use crate::memory::MemoryAccount;
 use crate::variables::{Isolation, OptimizerTraces, PlannerSettings, SqlMode, StatementContext};
+
+/// What a search for a regular expression may take; every session follows the global values.
+#[derive(Debug)]
+pub struct RegexpLimits {
+    steps: AtomicU64,
+    stack_bytes: AtomicU64,
+}
+
+impl Default for RegexpLimits {
+    fn default() -> RegexpLimits {
+        RegexpLimits {
+            steps: AtomicU64::new(32),
+            stack_bytes: AtomicU64::new(8_000_000),
+        }
+    }
+}
+
+impl RegexpLimits {
+    pub(super) fn set(&self, steps: u64, stack_bytes: u64) {
+        self.steps.store(steps, Ordering::Relaxed);
+        self.stack_bytes.store(stack_bytes, Ordering::Relaxed);
+    }
+
+    /// `regexp_time_limit`, in steps of the matcher, and `regexp_stack_limit`, in bytes; 0 for no
+    /// limit.
+    pub fn get(&self) -> (u64, u64) {
+        let of = |limit: &AtomicU64| limit.load(Ordering::Relaxed);
+        (of(&self.steps), of(&self.stack_bytes))
+    }
+}
 
 /// What a session's statements read and change of it.
 pub struct SessionVars {
@@ -62,6 +93,8 @@ pub struct SessionVars {
     pub interrupt: Arc<Interrupt>,
     /// What the statement's buffers take of memory, and may take.
     pub memory: Arc<MemoryAccount>,
+    /// What a search for a regular expression may take: the global values.
+    pub regexp_limits: Arc<RegexpLimits>,
     /// `innodb_lock_wait_timeout`, in seconds.
     pub lock_wait_timeout_s: u64,
     /// `auto_increment_increment`: the distance of generated values.
@@ -166,6 +199,7 @@ impl SessionVars {
             found_rows_flag: false,
             interrupt: Arc::default(),
             memory: Arc::default(),
+            regexp_limits: Arc::default(),
             lock_wait_timeout_s: 50,
             auto_increment_increment: 1,
             auto_increment_offset: 1,
@@ -220,6 +254,7 @@ impl SessionVars {
             diagnostics_before: Diagnostics::default(),
             interrupt: Arc::default(),
             memory: Arc::new(self.memory.with_same_limits()),
+            regexp_limits: Arc::clone(&self.regexp_limits),
             variables: self.variables.clone(),
             optimizer_traces: self.optimizer_traces.without_traces(),
             ..*self

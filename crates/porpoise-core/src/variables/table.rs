@@ -711,6 +711,20 @@ pub static VARIABLES: &[Variable] = &[
         "262144",
         Inert,
     ),
+    row(
+        "regexp_stack_limit",
+        Global,
+        int(0, 2_147_483_647),
+        "8000000",
+        Settable,
+    ),
+    row(
+        "regexp_time_limit",
+        Global,
+        int(0, 2_147_483_647),
+        "32",
+        Settable,
+    ),
     row("require_secure_transport", Global, Bool, "0", Settable),
     applied("restrict_fk_on_non_standard_key", Bool, "1", |s, v| {
         s.restrict_fk_on_non_standard_key = unsigned(v) != 0

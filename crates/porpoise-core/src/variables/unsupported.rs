@@ -304,8 +304,6 @@ const VALUES: &[&str] = &[
     "query_cache_min_res_unit",
     "query_cache_size",
     "query_cache_type",
-    "regexp_stack_limit",
-    "regexp_time_limit",
     "relay_log",
     "relay_log_index",
     "relay_log_info_file",

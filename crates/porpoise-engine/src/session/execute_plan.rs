@@ -14,6 +14,7 @@ use porpoise_mdl::process::Control;
 use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
 use porpoise_planner as planner;
 use porpoise_planner::plan::{Measure, Plan, PlanKind};
+use porpoise_session::SessionTransaction;
 use porpoise_session::check;
 use porpoise_session::check::Privileged;
 use porpoise_session::deadlines::Deadline;
@@ -22,10 +23,11 @@ use porpoise_session::plan_locks::lock_tables_of;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_sql::{Digest, Literals, stack};
-use porpoise_storage::{Commit, InterruptCause, Savepoint, Transaction};
+use porpoise_storage::{Commit, InterruptCause, Savepoint};
 use porpoise_types::Value;
 
 use crate::session::Session;
+use crate::session::execute_text::now_us;
 use crate::session::transaction::TransactionState;
 
 /// A plan that the session may execute, and what it is executed with.
@@ -126,7 +128,7 @@ fn begin_writing(
     state: &mut SessionState,
     shared: &Shared,
     control: &Control,
-) -> (Transaction, Savepoint) {
+) -> (SessionTransaction, Savepoint) {
     let isolation = transaction.isolation;
     state.statement.keeps_absent_locks = !isolation.refreshes();
     let mut storage = transaction.take_storage(shared, state);
@@ -134,6 +136,7 @@ fn begin_writing(
     if isolation.refreshes() {
         storage.forget_view();
     }
+    storage.begin_statement();
     let savepoint = storage.savepoint();
     (storage, savepoint)
 }
@@ -246,7 +249,10 @@ impl Session {
             (None, 0) => return None,
             (None, limit) => limit,
         };
-        let limit = Duration::from_millis(limit_ms);
+        // The time counts from when the statement began: it may have been planned for a while.
+        let began_us = self.control.since_us();
+        let spent = Duration::from_micros(u64::try_from(now_us() - began_us).unwrap_or(0));
+        let limit = Duration::from_millis(limit_ms).saturating_sub(spent);
         self.shared.deadlines.note(&self.control, limit)
     }
 

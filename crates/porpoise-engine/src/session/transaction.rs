@@ -16,10 +16,11 @@ use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::Isolation;
 use porpoise_mdl::HeldTables;
 use porpoise_mdl::process::Control;
+use porpoise_session::SessionTransaction;
 use porpoise_session::check;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
-use porpoise_storage::{Commit, Savepoint, Transaction};
+use porpoise_storage::{Commit, Savepoint};
 
 use crate::session::Session;
 
@@ -30,7 +31,7 @@ pub(crate) struct TransactionState {
     /// ended.
     pub open: bool,
     pub read_only: bool,
-    pub storage: Option<Transaction>,
+    pub storage: Option<SessionTransaction>,
     pub isolation: Isolation,
     /// It has changed more than temporary tables.
     pub changes_lasting_tables: bool,
@@ -40,13 +41,16 @@ pub(crate) struct TransactionState {
 
 impl TransactionState {
     /// The storage transaction, begun now if there is none.
-    pub fn storage(&mut self, shared: &Shared, state: &SessionState) -> &mut Transaction {
-        self.storage.get_or_insert_with(|| begin(shared, state))
+    pub fn storage(&mut self, shared: &Shared, state: &SessionState) -> &mut SessionTransaction {
+        self.storage
+            .get_or_insert_with(|| SessionTransaction::begin(shared, state))
     }
 
     /// The storage transaction, taken out for a statement that writes through it.
-    pub fn take_storage(&mut self, shared: &Shared, state: &SessionState) -> Transaction {
-        self.storage.take().unwrap_or_else(|| begin(shared, state))
+    pub fn take_storage(&mut self, shared: &Shared, state: &SessionState) -> SessionTransaction {
+        self.storage
+            .take()
+            .unwrap_or_else(|| SessionTransaction::begin(shared, state))
     }
 
     /// Ends it by a commit. `None` where there was nothing to commit.
@@ -55,9 +59,7 @@ impl TransactionState {
         self.changes_lasting_tables = false;
         self.savepoints.clear();
         let committed = match self.storage.take() {
-            Some(transaction) if transaction.has_writes() => {
-                transaction.commit().map(Some).map_err(Error::from)
-            }
+            Some(transaction) if transaction.has_writes() => transaction.commit().map(Some),
             _ => Ok(None),
         };
         self.tables.release(control);
@@ -105,20 +107,13 @@ impl TransactionState {
     }
 }
 
-/// Begins a storage transaction whose waits KILL interrupts.
-fn begin(shared: &Shared, state: &SessionState) -> Transaction {
-    let mut transaction = shared.store.begin();
-    transaction.set_interrupt(state.interrupt.clone());
-    transaction
-}
-
 impl Session {
     /// Commits the transaction: COMMIT, and before statements that commit implicitly. A transaction
     /// that has written waits while another session has the global read lock, and is rolled back if
     /// `read_only` was switched on since (1290).
     pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
         let writes = self.transaction.storage.as_ref();
-        let changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
+        let changing = match writes.is_some_and(|transaction| transaction.has_writes()) {
             true => Some(self.state.begin_commit(&self.shared.locks, &self.control)?),
             false => None,
         };

@@ -46,6 +46,22 @@ const QUERIES: &[(&str, &str)] = &[
         "SELECT LENGTH(REGEXP_REPLACE(REPEAT('a', 10000000), 'a', 'bb'))",
     ),
     (
+        "a regular expression of many states",
+        "SELECT REPEAT('ab', 100000000) REGEXP '(?:[ab]{1,50}){1,20}c', SLEEP(1000)",
+    ),
+    (
+        "a regular expression that backtracks",
+        "SELECT REPEAT('ab', 20000000) REGEXP '(?=[ab]*c)', SLEEP(1000)",
+    ),
+    (
+        "digits of digits",
+        "SELECT LENGTH(HEX(HEX(HEX(HEX(REPEAT('a', 30000000)))))), SLEEP(1000)",
+    ),
+    (
+        "groups of long concatenations",
+        "SELECT a.i, LENGTH(GROUP_CONCAT(b.i, c.i)) FROM tens a, tens b, tens c GROUP BY a.i",
+    ),
+    (
         "a document searched in another",
         "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000),
            doc AS (SELECT JSON_ARRAYAGG(i) AS j FROM n)
@@ -272,6 +288,99 @@ fn a_query_ends_when_its_time_is_up() {
     let end = |sql: &str| end(&db, "SET max_execution_time = 50", sql, false);
     let wrong = not_ended_with(3024, QUERIES, end);
     assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// Statements that take long to plan, beside what they do. `tens` has ten thousand rows.
+fn long_plans() -> Vec<(&'static str, String)> {
+    let nested = |around: &str, inner: &str, levels: usize| {
+        let nest = |sql: String, _| around.replace("{}", &sql);
+        (1..levels).fold(inner.to_owned(), nest)
+    };
+    let list = |len: u32, sep: &str, item: &dyn Fn(u32) -> String| {
+        (0..len).map(item).collect::<Vec<_>>().join(sep)
+    };
+    let of_tens = |condition: String| format!("SELECT COUNT(*) FROM tens WHERE {condition}");
+    vec![
+        (
+            "100 subqueries within each other",
+            nested(
+                "SELECT i FROM tens WHERE i IN ({})",
+                "SELECT i FROM tens",
+                100,
+            ),
+        ),
+        (
+            "100 that must not match",
+            nested(
+                "SELECT i FROM tens WHERE i NOT IN ({})",
+                "SELECT i FROM tens",
+                100,
+            ),
+        ),
+        (
+            "a join of 61 tables",
+            format!(
+                "SELECT COUNT(*) FROM {} WHERE {}",
+                list(61, ", ", &|n| format!("tens t{n}")),
+                list(60, " AND ", &|n| format!("t{n}.i = t{}.i", n + 1))
+            ),
+        ),
+        (
+            "a list of 10,000",
+            of_tens(format!("i IN ({})", list(10_000, ", ", &|n| n.to_string()))),
+        ),
+        (
+            "5,000 terms",
+            of_tens(list(5000, " OR ", &|n| format!("i + {} = {n}", n % 3))),
+        ),
+        (
+            "1,000 unions",
+            list(1000, " UNION ", &|n| format!("SELECT {n}")),
+        ),
+        (
+            "1,000 parentheses",
+            format!("SELECT {}1{}", "(".repeat(1000), ")".repeat(1000)),
+        ),
+    ]
+}
+
+#[test]
+fn long_statements_are_planned_soon_and_planning_ends_by_kill() {
+    let db = database();
+    for (what, sql) in long_plans() {
+        let mut session = beside(&db);
+        let began = Instant::now();
+        let explained = session.try_run(&format!("EXPLAIN {sql}"));
+        let took = began.elapsed();
+        assert!(explained.is_ok(), "{what}: {explained:?}");
+        assert!(took < END_MAX, "{what}: {took:?}");
+        // Whenever the kill comes, the session goes on; and what was killed while it was planned
+        // has that error.
+        let control = session.session.control().clone();
+        let killer = std::thread::spawn(move || {
+            while control.process().command == Command::Sleep {
+                std::thread::yield_now();
+            }
+            control.kill_query();
+        });
+        let outcome = session.try_run(&format!("EXPLAIN {sql}"));
+        killer.join().expect("kills");
+        if let Err(error) = outcome {
+            assert_eq!(error.number(), 1317, "{what}");
+        }
+        assert_eq!(session.rows("SELECT 1"), ["1"]);
+    }
+}
+
+#[test]
+fn the_time_of_a_query_counts_from_its_beginning() {
+    let mut db = database();
+    let nested = |sql: String, _| format!("SELECT i FROM tens WHERE i NOT IN ({sql})");
+    let sql = (0..60).fold("SELECT i FROM ten WHERE SLEEP(1000)".to_owned(), nested);
+    db.run("SET max_execution_time = 1");
+    let began = Instant::now();
+    db.fails(&sql, 3024);
+    assert!(began.elapsed() < END_MAX);
 }
 
 #[test]

@@ -13,4 +13,5 @@ mod metadata;
 mod nesting;
 mod show;
 mod statistics;
+mod transaction_memory;
 mod variables;

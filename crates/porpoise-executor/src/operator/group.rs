@@ -1,7 +1,7 @@
 //! GROUP BY, with ROLLUP, and its aggregates.
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::Charge;
+use porpoise_core::memory::{Charge, ITEMS_MANY, reclaim};
 use porpoise_expr::aggregate::Accumulator;
 use porpoise_expr::aggregate::Aggregate;
 use porpoise_expr::key;
@@ -17,9 +17,22 @@ use crate::key_map::KeyMap;
 use crate::row_buffer::RowBuffer;
 
 /// The running aggregates of one group.
+#[derive(Default)]
 struct GroupState {
     keys: Vec<Value>,
     accumulators: Vec<Running>,
+}
+
+/// The groups of a hash. Each is several allocations: many are freed by another thread.
+#[derive(Default)]
+struct Groups(Vec<GroupState>);
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        if self.0.len() > ITEMS_MANY {
+            reclaim(std::mem::take(&mut self.0));
+        }
+    }
 }
 
 struct Running {
@@ -180,7 +193,8 @@ impl<'p> GroupOperator<'p> {
     }
 
     fn hash(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        let mut groups: Vec<GroupState> = Vec::new();
+        let mut groups = Groups::default();
+        let groups = &mut groups.0;
         let mut by_key = KeyMap::default();
         let mut key = KeyBuf::new();
         let (mut charge, aggregates) = (Charge::default(), &self.group.aggregates);
@@ -204,8 +218,9 @@ impl<'p> GroupOperator<'p> {
         if groups.is_empty() && self.group.scalar {
             groups.push(GroupState::new(Vec::new(), &self.group.aggregates));
         }
-        for mut group in groups {
+        for group in groups {
             exec.check_interrupt()?;
+            let mut group = std::mem::take(group);
             group.finish(exec, self.group.slot, usize::MAX, false)?;
             self.ready.push(exec, &[self.group.slot])?;
         }

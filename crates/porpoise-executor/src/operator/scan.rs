@@ -256,6 +256,7 @@ impl<'p> ScanOperator<'p> {
             .lock(space, key, LockMode::Absent, Wait::NoWait)
         {
             Ok(Locked::Granted) => {
+                exec.charge_changes()?;
                 let is_there = is_there(exec)?;
                 if is_there || !exec.session.statement.keeps_absent_locks {
                     exec.transaction()?.unlock(space, key);
@@ -529,7 +530,10 @@ fn lock(
         OnLocked::Fail | OnLocked::Skip => Wait::NoWait,
     };
     match exec.transaction()?.lock(space, key, mode, wait) {
-        Ok(locked) => Ok(Some(locked)),
+        Ok(locked) => {
+            exec.charge_changes()?;
+            Ok(Some(locked))
+        }
         Err(LockError::Busy) if on_locked == OnLocked::Skip => Ok(None),
         Err(error) => Err(error.into()),
     }

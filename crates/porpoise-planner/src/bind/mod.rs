@@ -260,11 +260,21 @@ impl<'a> Binder<'a> {
         SlotId(self.slots.len() as u16 - 1)
     }
 
+    /// Ends the planning of a statement that was killed: asked for each expression that is bound,
+    /// each query and each join that is planned.
+    pub fn check_interrupt(&self) -> Result<()> {
+        match self.context.session.interrupt.is_set() {
+            true => Err(Error::query_interrupted()),
+            false => Ok(()),
+        }
+    }
+
     /// Runs `bind` one level deeper, or refuses to.
     fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
         if self.depth >= self.depth_max {
             return Err(Error::statement_too_deep());
         }
+        self.check_interrupt()?;
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
         let result = bind(self);

@@ -13,6 +13,7 @@
 //! the first of them and kept for the others, even where it is all that the query reads.
 
 mod constants;
+mod parts;
 mod search;
 
 use std::sync::Arc;
@@ -26,9 +27,10 @@ use porpoise_sql::ast::HintKind;
 use crate::bind::Binder;
 use crate::bind::hints::Others;
 use crate::optimize::block::sorted;
+use crate::optimize::join::parts::Parts;
 use crate::optimize::join::search::{Method, Order};
 use crate::optimize::order::InterestingOrder;
-use crate::optimize::{self, Joined, access, expr_slots, filtered, is_false, outer, rows_of};
+use crate::optimize::{self, Joined, access, expr_slots, filtered, is_false, rows_of};
 use crate::plan::slots_of;
 use crate::plan::{Access, JoinKind, Node, RowLock};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
@@ -63,7 +65,6 @@ enum UnitSide {
 
 impl Condition {
     fn new(binder: &Binder<'_>, expr: Expr) -> Condition {
-        let slots = expr_slots(binder, &expr);
         let sides = match &expr.kind {
             ExprKind::Compare {
                 op: Comparison::Eq,
@@ -74,6 +75,10 @@ impl Condition {
                 Some([expr_slots(binder, left), expr_slots(binder, right)])
             }
             _ => None,
+        };
+        let slots = match &sides {
+            Some([left, right]) => left.union(right),
+            None => expr_slots(binder, &expr),
         };
         Condition { expr, slots, sides }
     }
@@ -122,6 +127,7 @@ pub fn plan(
     outer: &SlotSet,
     wanted: &InterestingOrder,
 ) -> Result<Joined> {
+    binder.check_interrupt()?;
     if conditions.iter().any(is_false) {
         return Ok(Joined {
             node: Node::Empty,
@@ -145,7 +151,8 @@ pub fn plan(
         ends: None,
         ..wanted.clone()
     };
-    let (units, conditions) = take_apart(binder, tree, conditions);
+    let parts = Parts::default();
+    let (units, conditions) = take_apart(binder, &parts, tree, conditions);
     let all: SlotSet = units
         .iter()
         .fold(SlotSet::default(), |all, unit| all.union(&unit.slots));
@@ -153,7 +160,7 @@ pub fn plan(
         .into_iter()
         .partition(|condition| condition.slots.intersects(&all));
     constants::look_up(binder, &units, &conditions);
-    let order = search::best_order_for_result(binder, &units, &conditions, outer, wanted);
+    let order = search::best_order_for_result(binder, &parts, &units, &conditions, outer, wanted);
     let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted)?;
     let before = before.into_iter().map(|condition| condition.expr).collect();
     Ok(Joined {
@@ -167,8 +174,9 @@ pub fn estimate(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> f6
     if matches!(tree, JoinTree::One) {
         return 1.0;
     }
-    let (units, conditions) = take_apart(binder, tree, conditions.to_vec());
-    search::best_order(binder, &units, &conditions, &SlotSet::default()).rows
+    let parts = Parts::default();
+    let (units, conditions) = take_apart(binder, &parts, tree, conditions.to_vec());
+    search::best_order(binder, &parts, &units, &conditions, &SlotSet::default()).rows
 }
 
 /// What a join costs each time it is executed with `outer` slots filled, in reads of a row in key
@@ -179,8 +187,9 @@ pub fn cost(
     conditions: Vec<Expr>,
     outer: &SlotSet,
 ) -> (f64, f64) {
-    let (units, conditions) = take_apart(binder, tree, conditions);
-    let order = search::best_order(binder, &units, &conditions, outer);
+    let parts = Parts::default();
+    let (units, conditions) = take_apart(binder, &parts, tree, conditions);
+    let order = search::best_order(binder, &parts, &units, &conditions, outer);
     (order.cost, order.rows)
 }
 
@@ -217,12 +226,13 @@ fn guarded(conditions: Vec<Expr>, node: Node) -> Node {
 /// A tree's units, and all conditions that may be checked anywhere.
 fn take_apart<'t>(
     binder: &Binder<'_>,
+    parts: &Parts,
     tree: &'t JoinTree,
     conditions: Vec<Expr>,
 ) -> (Vec<Unit<'t>>, Vec<Condition>) {
     let mut units = Vec::new();
     let mut all = conditions;
-    flatten(binder, tree, &mut units, &mut all);
+    flatten(binder, parts, tree, &mut units, &mut all);
     keep_orders(binder, &mut units);
     let conditions = all.into_iter().map(|expr| Condition::new(binder, expr));
     (units, conditions.collect())
@@ -231,6 +241,7 @@ fn take_apart<'t>(
 /// Collects a tree's units, and adds the conditions of its inner joins to those of WHERE.
 fn flatten<'t>(
     binder: &Binder<'_>,
+    parts: &Parts,
     tree: &'t JoinTree,
     units: &mut Vec<Unit<'t>>,
     conditions: &mut Vec<Expr>,
@@ -254,7 +265,7 @@ fn flatten<'t>(
             tree,
             conditions: own,
         } => {
-            flatten(binder, tree, units, conditions);
+            flatten(binder, parts, tree, units, conditions);
             conditions.extend(own.iter().cloned());
         }
         JoinTree::Join {
@@ -263,18 +274,18 @@ fn flatten<'t>(
             kind: LogicalJoin::Inner | LogicalJoin::Straight,
             on,
         } => {
-            flatten(binder, left, units, conditions);
+            flatten(binder, parts, left, units, conditions);
             let first_right = units.len();
-            flatten(binder, right, units, conditions);
+            flatten(binder, parts, right, units, conditions);
             if let JoinTree::Join {
                 kind: LogicalJoin::Straight,
                 ..
             } = tree
             {
-                let of_left = outer::source_slots(left);
+                let of_left = &parts.inside(binder, left).slots;
                 units[first_right..]
                     .iter_mut()
-                    .for_each(|unit| unit.after.add(&of_left));
+                    .for_each(|unit| unit.after.add(of_left));
             }
             conditions.extend(on.iter().cloned());
         }
@@ -284,13 +295,13 @@ fn flatten<'t>(
             kind,
             on,
         } => {
-            flatten(binder, left, units, conditions);
+            flatten(binder, parts, left, units, conditions);
             let kind = match kind {
                 LogicalJoin::Semi => JoinKind::Semi,
                 LogicalJoin::Anti => JoinKind::Anti,
                 _ => JoinKind::Left,
             };
-            units.push(dependent_unit(binder, left, right, kind, on));
+            units.push(dependent_unit(binder, parts, left, right, kind, on));
         }
     }
 }
@@ -299,34 +310,29 @@ fn flatten<'t>(
 /// read.
 fn dependent_unit<'t>(
     binder: &Binder<'_>,
+    parts: &Parts,
     left: &JoinTree,
     right: &'t JoinTree,
     kind: JoinKind,
     on: &[Expr],
 ) -> Unit<'t> {
-    let slots = outer::source_slots(right);
-    let mut after = SlotSet::default();
-    on.iter()
-        .for_each(|condition| after.add(&expr_slots(binder, condition)));
-    right.for_each_expr(&mut |expr| after.add(&expr_slots(binder, expr)));
-    right.for_each_source(&mut |source| {
-        if let SourceKind::Planned { free, .. } = &source.kind {
-            after.add(free);
-        }
-    });
-    after.remove(&slots);
-    let of_left = outer::source_slots(left);
-    if !after.intersects(&of_left) {
-        after.add(&of_left);
+    let inside = parts.inside(binder, right);
+    let on: Vec<Condition> = on
+        .iter()
+        .map(|expr| Condition::new(binder, expr.clone()))
+        .collect();
+    let mut after = inside.reads.clone();
+    on.iter().for_each(|condition| after.add(&condition.slots));
+    after.remove(&inside.slots);
+    let of_left = &parts.inside(binder, left).slots;
+    if !after.intersects(of_left) {
+        after.add(of_left);
     }
     Unit {
         tree: right,
         kind,
-        on: on
-            .iter()
-            .map(|expr| Condition::new(binder, expr.clone()))
-            .collect(),
-        slots,
+        on,
+        slots: inside.slots.clone(),
         after,
     }
 }

@@ -70,6 +70,7 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
         mut limit,
         mut offset,
     } = query;
+    binder.check_interrupt()?;
     plan_subqueries_of(binder, limit.iter_mut().chain(&mut offset))?;
     let node = match body {
         Body::Select(block) => return select(binder, *block, columns, order, limit, offset),
@@ -270,6 +271,7 @@ pub fn expr_slots(binder: &Binder<'_>, expr: &Expr) -> SlotSet {
     slots
 }
 
+/// Adds the slots that an expression reads.
 fn add_slots(binder: &Binder<'_>, expr: &Expr, slots: &mut SlotSet) {
     match &expr.kind {
         ExprKind::Column { slot, .. } => slots.insert(*slot),

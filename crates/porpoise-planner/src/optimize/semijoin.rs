@@ -51,6 +51,7 @@ pub fn convert(
     }
     let mut kept = Vec::with_capacity(conditions.len());
     for condition in std::mem::take(conditions) {
+        binder.check_interrupt()?;
         let ExprKind::Subquery { number, kind } = &condition.kind else {
             kept.push(condition);
             continue;

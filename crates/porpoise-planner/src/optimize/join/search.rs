@@ -6,20 +6,17 @@
 //!
 //! Costs are in reads of a row in key order, as those of access paths are.
 
-use std::cell::RefCell;
-
-use hashbrown::HashMap;
 use porpoise_expr::{Comparison, Expr, ExprKind};
-use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
 use crate::json_text::Item;
 use crate::optimize::cost::{FETCH, HASH_GET, HASH_PUT, OPEN, PASS, SEEK};
+use crate::optimize::join::parts::Parts;
 use crate::optimize::join::{Condition, Unit, take_apart};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::split::Split;
 use crate::optimize::{access, expr_slots};
-use crate::plan::{JoinKind, RowLock};
+use crate::plan::JoinKind;
 use crate::query::{JoinTree, SourceKind};
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
@@ -98,22 +95,18 @@ impl Default for Order {
     }
 }
 
-/// What opening a tree costs, and how many rows come, by tree and by the slots filled before that
-/// conditions on it read: as far as it was worked out.
-type Costs = RefCell<HashMap<(*const JoinTree, SlotSet), (f64, f64)>>;
-
 /// The cheapest order found for a result that is sorted, and of which LIMIT may ask for few rows: one
 /// that begins with the table that is sorted by may spare the sort of all rows, and one without hash
 /// tables comes to its first rows sooner.
 pub fn best_order_for_result(
     binder: &Binder<'_>,
+    parts: &Parts,
     units: &[Unit<'_>],
     conditions: &[Condition],
     outer: &SlotSet,
     wanted: &InterestingOrder,
 ) -> Order {
-    let costs = Costs::default();
-    let mut search = Search::new(binder, units, conditions, outer, &costs);
+    let mut search = Search::new(binder, parts, units, conditions, outer);
     let order = search.best_for_result(wanted);
     search.trace_chosen(&order);
     order
@@ -122,21 +115,12 @@ pub fn best_order_for_result(
 /// The cheapest order found.
 pub fn best_order(
     binder: &Binder<'_>,
+    parts: &Parts,
     units: &[Unit<'_>],
     conditions: &[Condition],
     outer: &SlotSet,
 ) -> Order {
-    best_order_of_some(binder, units, conditions, outer, &Costs::default())
-}
-
-fn best_order_of_some(
-    binder: &Binder<'_>,
-    units: &[Unit<'_>],
-    conditions: &[Condition],
-    outer: &SlotSet,
-    costs: &Costs,
-) -> Order {
-    let search = Search::new(binder, units, conditions, outer, costs);
+    let search = Search::new(binder, parts, units, conditions, outer);
     let order = search.best();
     search.trace_chosen(&order);
     order
@@ -162,6 +146,7 @@ struct Candidate<'a, 't> {
 impl<'a, 't> Candidate<'a, 't> {
     fn new(
         binder: &Binder<'_>,
+        parts: &Parts,
         unit: &'a Unit<'t>,
         conditions: &'a [Condition],
     ) -> Candidate<'a, 't> {
@@ -174,22 +159,22 @@ impl<'a, 't> Candidate<'a, 't> {
             }
             _ => unit.on.iter().collect(),
         };
-        let reads_inside = reads_inside(binder, unit);
+        let inside = parts.inside(binder, unit.tree);
+        // The conditions of the join to the unit itself don't count.
+        let mut reads_inside = inside.reads.clone();
+        reads_inside.remove(&unit.slots);
         let mut reads = reads_inside.clone();
         conditions.iter().for_each(|c| reads.add(&c.slots));
-        let mut is_independent = reads_inside.is_empty();
-        unit.tree.for_each_source(&mut |source| {
-            is_independent &=
-                source.lock == RowLock::None && !matches!(source.kind, SourceKind::Working { .. });
-        });
+        let is_independent = reads_inside.is_empty() && inside.is_stable;
+        let is_semi = unit.kind == JoinKind::Semi;
         Candidate {
             unit,
             conditions,
             reads,
             reads_inside,
             is_independent,
-            may_hash: may_hash(binder, unit),
-            may_loop: may_loop(unit),
+            may_hash: inside.may_hash && (!is_semi || inside.may_materialize),
+            may_loop: !is_semi || inside.may_match_first,
         }
     }
 
@@ -220,55 +205,6 @@ impl<'a, 't> Candidate<'a, 't> {
     }
 }
 
-/// Whether a unit may be joined by a hash table (BNL and HASH_JOIN; of subqueries, semi-joins that
-/// keep their rows).
-fn may_hash(binder: &Binder<'_>, unit: &Unit<'_>) -> bool {
-    let switches = binder.switches();
-    let mut may = true;
-    unit.tree.for_each_source(&mut |source| {
-        let hints = &source.hints;
-        may &= hints.is_on(
-            HintKind::BlockNestedLoop,
-            None,
-            switches.block_nested_loop(),
-        ) && hints.is_on(HintKind::HashJoin, None, switches.hash_join());
-        if unit.kind == JoinKind::Semi {
-            may &= hints.joined_as.is_none_or(|joined| joined.materialization);
-        }
-    });
-    may
-}
-
-/// Whether a unit may be opened anew for each row: a semi-join that looks for the first match may
-/// be forbidden.
-fn may_loop(unit: &Unit<'_>) -> bool {
-    let mut may = true;
-    if unit.kind == JoinKind::Semi {
-        unit.tree.for_each_source(&mut |source| {
-            may &= source
-                .hints
-                .joined_as
-                .is_none_or(|joined| joined.first_match);
-        });
-    }
-    may
-}
-
-/// The slots of other units, and of enclosing queries, that a unit reads inside: a LATERAL table
-/// or the conditions of joins in a subtree. Those of the join to the unit itself don't count.
-fn reads_inside(binder: &Binder<'_>, unit: &Unit<'_>) -> SlotSet {
-    let mut reads = SlotSet::default();
-    unit.tree
-        .for_each_expr(&mut |expr| reads.add(&expr_slots(binder, expr)));
-    unit.tree.for_each_source(&mut |source| {
-        if let SourceKind::Planned { free, .. } = &source.kind {
-            reads.add(free);
-        }
-    });
-    reads.remove(&unit.slots);
-    reads
-}
-
 /// An order's next step, before it is taken.
 struct Step {
     number: usize,
@@ -292,7 +228,7 @@ struct Search<'a, 't> {
     binder: &'a Binder<'a>,
     candidates: Vec<Candidate<'a, 't>>,
     outer: &'a SlotSet,
-    costs: &'a Costs,
+    parts: &'a Parts,
     trials: Trials,
     /// The slots of all units.
     local: SlotSet,
@@ -305,21 +241,21 @@ struct Search<'a, 't> {
 impl<'a, 't> Search<'a, 't> {
     fn new(
         binder: &'a Binder<'a>,
+        parts: &'a Parts,
         units: &'a [Unit<'t>],
         conditions: &'a [Condition],
         outer: &'a SlotSet,
-        costs: &'a Costs,
     ) -> Search<'a, 't> {
         let mut local = SlotSet::default();
         units.iter().for_each(|unit| local.add(&unit.slots));
         let candidates = units
             .iter()
-            .map(|unit| Candidate::new(binder, unit, conditions));
+            .map(|unit| Candidate::new(binder, parts, unit, conditions));
         Search {
             binder,
             candidates: candidates.collect(),
             outer,
-            costs,
+            parts,
             trials: Trials::default(),
             local,
             part: 1.0,
@@ -422,8 +358,9 @@ impl<'a, 't> Search<'a, 't> {
 
     /// Whether all units that must come before a unit are joined.
     fn is_ready(&self, unit: &Unit<'_>, order: &Order) -> bool {
-        let mut after = unit.after.iter();
-        after.all(|slot| !self.local.contains(slot) || order.placed.contains(slot))
+        unit.after
+            .intersection(&self.local)
+            .is_subset(&order.placed)
     }
 
     /// The units that may come next: those that something connects with the order, if there are
@@ -633,8 +570,8 @@ impl<'a, 't> Search<'a, 't> {
             std::ptr::from_ref(tree),
             candidate.reads.intersection(filled),
         );
-        if let Some(known) = self.costs.borrow().get(&key) {
-            return *known;
+        if let Some(cost) = self.parts.cost(&key) {
+            return cost;
         }
         let conditions = candidate.ready(filled);
         let cost = match tree {
@@ -658,13 +595,12 @@ impl<'a, 't> Search<'a, 't> {
             },
             tree => {
                 let conditions = conditions.into_iter().cloned().collect();
-                let (units, conditions) = take_apart(self.binder, tree, conditions);
-                let order =
-                    best_order_of_some(self.binder, &units, &conditions, filled, self.costs);
+                let (units, conditions) = take_apart(self.binder, self.parts, tree, conditions);
+                let order = best_order(self.binder, self.parts, &units, &conditions, filled);
                 (order.cost, order.rows)
             }
         };
-        self.costs.borrow_mut().insert(key, cost);
+        self.parts.note_cost(key, cost);
         cost
     }
 

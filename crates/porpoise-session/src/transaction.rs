@@ -1,0 +1,77 @@
+//! A session's transaction, with what its changes take of the session's memory.
+//!
+//! Storage counts the bytes that a transaction's writes and row locks take; whoever has it write or
+//! lock has them charged. They are given back when it ends, however it ends, and what a rollback to
+//! a savepoint frees, at once. What COMMIT will take for its log record is charged beforehand:
+//! COMMIT isn't refused.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use porpoise_core::error::Result;
+use porpoise_core::memory::{Charge, MemoryAccount};
+use porpoise_storage::{Commit, Savepoint, Transaction};
+
+use crate::session_state::SessionState;
+use crate::shared::Shared;
+
+/// A storage transaction whose changes are charged to its session.
+pub struct SessionTransaction {
+    storage: Transaction,
+    charge: Charge,
+}
+
+impl SessionTransaction {
+    /// Begins a transaction whose waits KILL interrupts.
+    pub fn begin(shared: &Shared, state: &SessionState) -> SessionTransaction {
+        let mut storage = shared.store.begin();
+        storage.set_interrupt(Arc::clone(&state.interrupt));
+        SessionTransaction {
+            storage,
+            charge: Charge::default(),
+        }
+    }
+
+    /// Charges what was written and locked since it was last charged.
+    ///
+    /// # Errors
+    /// As [`Charge::add`]. What was written stays: the statement is to be rolled back.
+    #[inline]
+    pub fn charge(&mut self, account: &Arc<MemoryAccount>) -> Result<()> {
+        self.charge.set(account, self.storage.held_bytes())
+    }
+
+    /// A statement begins, which is not charged for what those before it have written.
+    #[inline]
+    pub fn begin_statement(&self) {
+        self.charge.hand_down();
+    }
+
+    /// As [`Transaction::rollback_to`], and gives back what it frees.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        self.storage.rollback_to(savepoint);
+        self.charge.shrink(self.storage.held_bytes());
+    }
+
+    /// As [`Transaction::commit`].
+    ///
+    /// # Errors
+    /// Those of [`Transaction::commit`].
+    pub fn commit(self) -> Result<Commit> {
+        Ok(self.storage.commit()?)
+    }
+}
+
+impl Deref for SessionTransaction {
+    type Target = Transaction;
+
+    fn deref(&self) -> &Transaction {
+        &self.storage
+    }
+}
+
+impl DerefMut for SessionTransaction {
+    fn deref_mut(&mut self) -> &mut Transaction {
+        &mut self.storage
+    }
+}
