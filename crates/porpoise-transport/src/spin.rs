@@ -466,6 +466,8 @@ mod tests {
         let mut spin = Spin::begin(false);
         spin.contention.is_contended = true;
         spin.contention.sleeps_once = true;
+        // What yielding costs here isn't looked at.
+        spin.waits = FIRST_WAITS;
         let mut polled = 0;
         let mut wait = |spin: &mut Spin| {
             polled = 0;
