@@ -30,8 +30,10 @@ fn layout_of(table: &Table) -> [SlotLayout; 1] {
     [SlotLayout::of_rows(table.name.clone(), table)]
 }
 
+/// Metadata locks are given back before the disk has the commit: a writer's last rows may be on
+/// their way.
 fn all_rows(ddl: &Ddl<'_>, space: SpaceId) -> Result<Cursor> {
-    Ok(ddl.shared.store.snapshot().range(
+    Ok(ddl.shared.store.snapshot_of_queued()?.range(
         space,
         (Bound::Unbounded, Bound::Unbounded),
         Direction::Forward,

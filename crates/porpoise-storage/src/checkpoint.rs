@@ -173,7 +173,7 @@ fn merge_around_damage(
         };
         if let Err(why) = reopen(shared, tree) {
             if matches!(why, Error::Damaged(_)) {
-                shared.group.fail(why.clone());
+                shared.group.fail(why.clone(), &shared.locks);
             }
             return Err(why);
         }
@@ -191,7 +191,7 @@ fn merge_around_damage(
             }
             (Error::Damaged(_), _) => {
                 // No checkpoint can be made, so no more is to be acknowledged.
-                shared.group.fail(error.clone());
+                shared.group.fail(error.clone(), &shared.locks);
                 return Err(error);
             }
             _ => return Err(error),

@@ -46,6 +46,14 @@ impl Commit {
         }
     }
 
+    /// One whose outcome is known.
+    pub(crate) fn finished(shared: Arc<Shared>, ts: CommitTs, outcome: Result<()>) -> Commit {
+        let ticket = CommitTicket::default();
+        ticket.state.lock().outcome = Some(outcome);
+        ticket.is_done.store(true, Ordering::Release);
+        Commit::queued(shared, ts, Arc::new(ticket))
+    }
+
     pub(crate) fn queued(shared: Arc<Shared>, ts: CommitTs, ticket: Arc<CommitTicket>) -> Commit {
         Commit {
             shared,

@@ -21,7 +21,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::block::Block;
-use crate::memtable::{BoundKey, Key, SpaceVersions, Value, VersionCursor, is_past_high};
+use crate::memtable::{
+    BoundKey, Key, SpaceVersions, Unpublished, Value, VersionCursor, is_past_high,
+};
 use crate::overlay::Writes;
 use crate::snapshot::{Snapshot, is_empty_range};
 use crate::{CommitTs, Direction, Result, SpaceId};
@@ -35,7 +37,7 @@ const BATCH_MAX: usize = 128;
 /// A layer of rows in memory.
 pub(crate) enum Layer {
     Overlay(Arc<Writes>),
-    Versions(Arc<SpaceVersions>, CommitTs),
+    Versions(Arc<SpaceVersions>, CommitTs, Option<Unpublished>),
 }
 
 /// Rows of a range, one after another. Each is lent until the next call.
@@ -310,8 +312,9 @@ impl LayerCursor {
             Layer::Overlay(writes) => {
                 LayerSource::Overlay(OverlayCursor::new(writes, bounds, direction))
             }
-            Layer::Versions(versions, ts) => {
-                LayerSource::Versions(VersionCursor::new(versions, bounds, direction, ts))
+            Layer::Versions(versions, ts, unpublished) => {
+                let cursor = VersionCursor::new(versions, bounds, direction, ts, unpublished);
+                LayerSource::Versions(cursor)
             }
         };
         LayerCursor {

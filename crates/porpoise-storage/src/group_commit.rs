@@ -15,10 +15,16 @@
 //! 1. The transaction's writes are encoded, and the checksum taken, on its own thread.
 //! 2. `enqueue`: under the queue's mutex it gets its timestamp, and its record its place in the
 //!    log.
-//! 3. Its versions are put into the current memtable, where nobody sees them yet.
+//! 3. Its versions are put into the current memtable, where nobody sees them yet. When those of all
+//!    commits before it are in, too, it is **settled**: its row locks are released, and whoever
+//!    locks a row reads its versions.
 //! 4. A leader takes the whole queue as a batch, writes it, and syncs it if one of the batch asks.
 //! 5. The leader publishes the batch: one store moves the visible timestamp over all of it.
-//! 6. Row locks are released, waiting threads woken, callbacks run.
+//! 6. Waiting threads are woken, callbacks run.
+//!
+//! So a row that many change is handed on in memory, and its changes share syncs. Whoever read a
+//! version that isn't published rests on it ([`settle`]): what he commits comes later in the log,
+//! and what he may tell without a commit waits in the queue as one that has nothing to write.
 //!
 //! Batches are published in the order of their timestamps, since there is one leader at a time. The
 //! flush policy at the time of each commit says how far its batch must go; the strictest of a batch
@@ -32,6 +38,7 @@
 
 mod failure;
 mod resume;
+mod settle;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -48,7 +55,8 @@ use crate::options::Flush;
 use crate::overlay::{Overlay, SpaceChange};
 use crate::store::Shared;
 use crate::{CommitTs, Error, Lsn, Result};
-use failure::{BackgroundSync, WriteFailure};
+use failure::{BackgroundSync, LostCommits, WriteFailure};
+use settle::Settling;
 
 /// With flush policy 0, so much is kept in memory before it is written.
 const BUFFER_BYTES_MAX: u64 = 1 << 20;
@@ -74,6 +82,14 @@ impl Durability {
     }
 }
 
+/// What a transaction wants to write.
+pub(crate) struct Writing<'a> {
+    pub overlay: Overlay,
+    pub payload: &'a Payload,
+    /// The newest commit that it read a version of before all could see it; 0 if there is none.
+    pub rests_on: CommitTs,
+}
+
 pub(crate) struct GroupCommit {
     queue: Mutex<Queue>,
     leadership_granted: Condvar,
@@ -83,6 +99,7 @@ pub(crate) struct GroupCommit {
     synced: AtomicU64,
     log_space: Option<Arc<LogSpace>>,
     failure: WriteFailure,
+    lost: LostCommits,
     background_sync: BackgroundSync,
     leader_hook: ArcSwapOption<LeaderHook>,
     pub syncs: AtomicU64,
@@ -100,12 +117,13 @@ struct Queue {
     log: Option<LogTail>,
     next_ts: u64,
     memtable: Arc<Memtable>,
-    commits: Vec<QueuedCommit>,
+    commits: Vec<Arc<CommitTicket>>,
     durability: Durability,
     /// How many of the queued commits are still putting their versions into the memtable.
     inserting: Arc<AtomicUsize>,
     has_leader: bool,
     checkpoint_claim: LeadershipClaim,
+    settling: Settling,
 }
 
 /// A checkpoint's claim to lead next. It is served before all others, so that load can't keep a
@@ -117,14 +135,9 @@ enum LeadershipClaim {
     Granted,
 }
 
-struct QueuedCommit {
-    ticket: Arc<CommitTicket>,
-    locks: HeldLocks,
-}
-
 /// Commits that are written, synced and published together.
 struct Batch {
-    commits: Vec<QueuedCommit>,
+    commits: Vec<Arc<CommitTicket>>,
     writes: Vec<SegmentWrite>,
     durability: Durability,
     inserting: Arc<AtomicUsize>,
@@ -154,6 +167,7 @@ impl GroupCommit {
             queue: Mutex::new(Queue {
                 log: tail,
                 next_ts: last_ts.0 + 1,
+                settling: Settling::into(Arc::clone(&memtable)),
                 memtable,
                 commits: Vec::new(),
                 durability: Durability::Published,
@@ -166,6 +180,7 @@ impl GroupCommit {
             written: AtomicU64::new(end),
             synced: AtomicU64::new(end),
             failure: WriteFailure::default(),
+            lost: LostCommits::default(),
             background_sync: BackgroundSync::default(),
             leader_hook: ArcSwapOption::empty(),
             syncs: AtomicU64::new(0),
@@ -174,10 +189,11 @@ impl GroupCommit {
     }
 
     /// Refuses writing from now on.
-    pub fn fail(&self, error: Error) {
+    pub fn fail(&self, error: Error, locks: &LockTable) {
         if self.failure.set(error.clone()) && !matches!(error, Error::Closed) {
             tracing::error!(%error, "a write to the log failed, the store is read-only for now");
         }
+        self.unsettle(locks);
     }
 
     /// Fails with [`Error::Closed`] or [`Error::ReadOnly`] while writing is refused.
@@ -191,23 +207,29 @@ impl GroupCommit {
         }
     }
 
-    /// Steps 2 and 3: a place in the log, and versions that nobody sees yet. Fails if the disk has
-    /// no room for the log to grow.
+    /// Steps 2 and 3: a place in the log, and versions that only those see who lock rows. Fails if
+    /// the disk has no room for the log to grow, or what the writes rest on is lost.
     pub fn enqueue(
         &self,
         shared: &Arc<Shared>,
-        overlay: Overlay,
-        payload: &Payload,
+        writes: Writing<'_>,
         locks: HeldLocks,
         durability: Durability,
     ) -> Result<Commit> {
+        let Writing {
+            overlay,
+            payload,
+            rests_on,
+        } = writes;
         let ticket = Arc::new(CommitTicket::default());
         let (ts, memtable, inserting) = {
             let mut queue = self.queue.lock();
             let next = queue.log.as_ref().and_then(|log| log.next_segment(payload));
-            if let Some(segment) = next
-                && let Err(error) = self.check_log_space(segment)
-            {
+            let admitted = match self.fate_of(rests_on, shared) {
+                Some(Err(error)) => Err(error),
+                _ => next.map_or(Ok(()), |segment| self.check_log_space(segment)),
+            };
+            if let Err(error) = admitted {
                 drop(queue);
                 shared.locks.release(locks);
                 return Err(error);
@@ -219,18 +241,15 @@ impl GroupCommit {
                 log.append(ts, synced, payload);
             }
             queue.durability = queue.durability.max(durability);
-            queue.commits.push(QueuedCommit {
-                ticket: Arc::clone(&ticket),
-                locks,
-            });
+            queue.commits.push(Arc::clone(&ticket));
             queue.inserting.fetch_add(1, Ordering::Relaxed);
-            (
-                ts,
-                Arc::clone(&queue.memtable),
-                Arc::clone(&queue.inserting),
-            )
+            let memtable = Arc::clone(&queue.memtable);
+            queue.settling.begin(ts, Arc::clone(&memtable), locks);
+            (ts, memtable, Arc::clone(&queue.inserting))
         };
         insert_versions(&memtable, ts, overlay);
+        // Locks are released before the batch can be published.
+        self.settle(ts, &shared.locks);
         inserting.fetch_sub(1, Ordering::Release);
         self.commits.fetch_add(1, Ordering::Relaxed);
         Ok(Commit::queued(Arc::clone(shared), ts, ticket))
@@ -330,8 +349,8 @@ impl GroupCommit {
         }
         queue.has_leader = false;
         let mut has_callback = false;
-        for queued in &queue.commits {
-            let mut state = queued.ticket.state.lock();
+        for ticket in &queue.commits {
+            let mut state = ticket.state.lock();
             if let Some(thread) = state.waiting_thread.take() {
                 drop(state);
                 drop(queue);
@@ -357,18 +376,12 @@ impl GroupCommit {
         }
         match &outcome {
             Ok(()) => batch.memtable.publish(batch.last_ts),
-            Err(error) => self.fail(error.clone()),
+            Err(error) => self.fail(error.clone(), locks),
         }
-        let mut tickets = Vec::with_capacity(batch.commits.len());
-        for QueuedCommit {
-            ticket,
-            locks: held,
-        } in batch.commits
-        {
-            locks.release(held);
-            tickets.push(ticket);
+        FinishedBatch {
+            tickets: batch.commits,
+            outcome,
         }
-        FinishedBatch { tickets, outcome }
     }
 
     /// Writes and syncs a batch, as far as it must.
@@ -429,7 +442,7 @@ impl GroupCommit {
                     self.synced.fetch_max(written, Ordering::AcqRel);
                     self.syncs.fetch_add(1, Ordering::Relaxed);
                 }
-                Err(error) => self.fail(error),
+                Err(error) => self.fail(error, &shared.locks),
             }
         });
     }
@@ -472,7 +485,9 @@ impl GroupCommit {
         if outcome.is_ok() {
             let end = Lsn(self.written.load(Ordering::Acquire));
             let _ = old.ends_at.set(end);
-            publish_next(next);
+            publish_next(Arc::clone(&next));
+            // What has come to it meanwhile was out of all readers' sight.
+            self.settle_into(next, &shared.locks);
         }
         let has_callbacks = self.step_down(self.queue.lock());
         finished.notify();

@@ -558,6 +558,18 @@ impl LockTable {
         outcome
     }
 
+    /// Has the wait hook called around a wait for something else than a row.
+    pub fn sleep_elsewhere(&self, wait: &dyn Fn()) {
+        let hook = self.hook.load_full();
+        if let Some(hook) = &hook {
+            hook(WaitPhase::Begin);
+        }
+        wait();
+        if let Some(hook) = &hook {
+            hook(WaitPhase::End);
+        }
+    }
+
     fn leave_queue(&self, row: RowHash, waiter: &Arc<Waiter>) {
         let mut shard = self.shards[row.shard()].0.lock();
         if let Some(entry) = shard.get_mut(&row) {

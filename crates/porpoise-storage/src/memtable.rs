@@ -43,6 +43,9 @@ pub(crate) struct Memtable {
     pub spaces: SpaceTable<Arc<SpaceVersions>>,
     /// The newest commit that readers may see. Moves only forward, in commit order.
     visible: AtomicU64,
+    /// The newest commit that those who hold locks may see: all up to it are in the memtables.
+    /// Beyond `visible` it falls back when the log can't be written.
+    settled: AtomicU64,
     bytes: AtomicU64,
     keys: BloomFilter,
     /// The memory of the versions of all its spaces.
@@ -57,6 +60,7 @@ impl Memtable {
         Memtable {
             spaces: SpaceTable::new(),
             visible: AtomicU64::new(ts.0),
+            settled: AtomicU64::new(ts.0),
             bytes: AtomicU64::new(0),
             keys: BloomFilter::default(),
             arena: Arc::default(),
@@ -70,6 +74,15 @@ impl Memtable {
 
     pub fn publish(&self, ts: CommitTs) {
         self.visible.store(ts.0, Ordering::Release);
+    }
+
+    /// The newest commit that has let go of its locks; it may not be visible yet.
+    pub fn settled(&self) -> CommitTs {
+        CommitTs(self.settled.load(Ordering::Acquire)).max(self.visible())
+    }
+
+    pub fn settle(&self, ts: CommitTs) {
+        self.settled.store(ts.0, Ordering::Release);
     }
 
     pub fn bytes(&self) -> u64 {
@@ -233,9 +246,10 @@ impl SpaceVersions {
         self.is_dropped(CommitTs(u64::MAX - 1))
     }
 
-    /// What a reader at `ts` sees of the key here: a value, a deletion (`Some(None)`), or nothing.
-    pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<Option<&[u8]>> {
-        self.map.get(key)?.visible(ts.0)
+    /// What a reader at `ts` sees of the key here: a value or a deletion (`None`), with its
+    /// timestamp, or nothing.
+    pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<(u64, Option<&[u8]>)> {
+        self.map.get(key)?.version(ts.0)
     }
 }
 
@@ -249,6 +263,25 @@ pub(crate) struct VersionCursor {
     end: Bound<BoundKey>,
     direction: Direction,
     at: Option<VersionPosition>,
+    unpublished: Option<Unpublished>,
+}
+
+/// Notes that a cursor came by versions that weren't visible to all when it was opened, deletions
+/// too.
+#[derive(Clone)]
+pub(crate) struct Unpublished {
+    pub published: CommitTs,
+    /// The newest of them.
+    pub newest_seen: Arc<AtomicU64>,
+}
+
+impl Unpublished {
+    #[inline]
+    fn note(&self, ts: u64) {
+        if ts > self.published.0 {
+            self.newest_seen.fetch_max(ts, Ordering::Relaxed);
+        }
+    }
 }
 
 impl VersionCursor {
@@ -257,6 +290,7 @@ impl VersionCursor {
         (low, high): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         ts: CommitTs,
+        unpublished: Option<Unpublished>,
     ) -> VersionCursor {
         let map = &versions.map;
         let first = match (direction, low, high) {
@@ -276,6 +310,7 @@ impl VersionCursor {
             end: end.map(BoundKey::from_slice),
             direction,
             at: None,
+            unpublished,
             versions: Arc::clone(&versions),
         };
         cursor.at = cursor.next_visible(first);
@@ -317,6 +352,9 @@ impl VersionCursor {
             }
             match found.position_at(self.ts) {
                 Some(seen) => {
+                    if let Some(unpublished) = &self.unpublished {
+                        unpublished.note(seen.ts());
+                    }
                     found.prefetch_next();
                     return Some(seen);
                 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::cursor::{Cursor, Layer};
-use crate::memtable::{Dropped, KeyHash, Memtable, SpaceVersions};
+use crate::memtable::{Dropped, KeyHash, Memtable, SpaceVersions, Unpublished};
 use crate::tree_snapshot::TreeSnapshot;
 use crate::{CommitTs, Direction, Result, SpaceId};
 
@@ -46,6 +46,14 @@ impl Snapshot {
         Snapshot { epoch, ts }
     }
 
+    /// What those who lock rows read: commits that have let go of their locks, too, although they
+    /// may not be on disk yet. Beside it, up to where commits are visible to all.
+    pub(crate) fn settled_of(epoch: Arc<Epoch>) -> (Snapshot, CommitTs) {
+        let published = epoch.newest().visible();
+        let ts = epoch.newest().settled();
+        (Snapshot { epoch, ts }, published)
+    }
+
     /// The newest commit this snapshot sees.
     pub fn ts(&self) -> CommitTs {
         self.ts
@@ -58,6 +66,19 @@ impl Snapshot {
         key: &[u8],
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        self.get_version(space, key, read, |_| ())
+    }
+
+    /// As [`get`](Snapshot::get); calls `found_at` with the timestamp of the value, or of its
+    /// deletion, if a memtable has it.
+    #[inline]
+    pub(crate) fn get_version<R>(
+        &self,
+        space: SpaceId,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+        found_at: impl FnOnce(u64),
+    ) -> Result<Option<R>> {
         let mut hash = None;
         for memtable in &self.epoch.memtables {
             if memtable.spaces.get(space).is_none() {
@@ -68,7 +89,8 @@ impl Snapshot {
                 Err(Dropped) => return Ok(None),
                 Ok(None) => {}
                 Ok(Some(versions)) => {
-                    if let Some(value) = versions.find(key, self.ts) {
+                    if let Some((ts, value)) = versions.find(key, self.ts) {
+                        found_at(ts);
                         return Ok(value.map(read));
                     }
                 }
@@ -84,12 +106,13 @@ impl Snapshot {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Cursor> {
-        self.range_under(None, space, bounds, direction)
+        self.range_under(None, None, space, bounds, direction)
     }
 
     pub(crate) fn range_under(
         &self,
         overlay: Option<Layer>,
+        unpublished: Option<Unpublished>,
         space: SpaceId,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
@@ -102,7 +125,11 @@ impl Snapshot {
             if versions.is_dropped(self.ts) {
                 return Ok(Cursor::new(self.clone(), layers, None, bounds, direction));
             }
-            layers.push(Layer::Versions(Arc::clone(versions), self.ts));
+            layers.push(Layer::Versions(
+                Arc::clone(versions),
+                self.ts,
+                unpublished.clone(),
+            ));
         }
         let rows = (!is_empty_range(bounds)).then_some(space);
         Ok(Cursor::new(self.clone(), layers, rows, bounds, direction))

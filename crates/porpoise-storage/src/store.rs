@@ -88,6 +88,13 @@ impl Store {
         self.shared().snapshot()
     }
 
+    /// Everything that has a place in the log, after waiting until it is published: for who has
+    /// just kept writers out, and wants to see what they did.
+    pub fn snapshot_of_queued(&self) -> Result<Snapshot> {
+        self.shared().group.enqueue_nothing(self.shared()).wait()?;
+        Ok(self.snapshot())
+    }
+
     /// Begins a transaction. It takes its read view at its first read.
     pub fn begin(&self) -> Transaction {
         let id = TxnId(self.shared().next_txn.fetch_add(1, Ordering::Relaxed));
@@ -243,7 +250,7 @@ impl StoreInner {
         if let Err(error) = self.shared.group.mark_synced() {
             tracing::warn!(%error, "cannot note how far the log is on disk");
         }
-        self.shared.group.fail(Error::Closed);
+        self.shared.group.fail(Error::Closed, &self.shared.locks);
         let memtable = Arc::new(Memtable::after(CommitTs(0)));
         let closed = Epoch {
             memtables: smallvec![memtable],

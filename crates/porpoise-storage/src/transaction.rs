@@ -9,22 +9,28 @@
 //! taken. `latest_get` and `latest_range` see what is committed now, as a statement must that has
 //! locked a row to change it. Both see the transaction's own writes first.
 //!
+//! Row locks are released when a commit has its place in the log, before the disk has it. So what
+//! is committed now may still be lost, with all that comes after it. A transaction knows the newest
+//! such commit that it has read from. Its own commit comes later in the log; before anybody is told
+//! what was read without a commit, [`confirm`](Transaction::confirm) waits.
+//!
 //! Nothing here checks that a row was locked before it was written: if two transactions write a row
 //! without locking it, both commit, and the later commit wins.
 
 use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::commit::Commit;
 use crate::cursor::{Cursor, Layer};
-use crate::group_commit::Durability;
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
+use crate::memtable::Unpublished;
 use crate::overlay::{Overlay, Savepoint, SpaceChange};
 use crate::reclaim::reclaim;
 use crate::snapshot::Snapshot;
 use crate::store::Shared;
-use crate::{Direction, LockError, Result, SpaceId, TxnId};
+use crate::{CommitTs, Direction, LockError, Result, SpaceId, TxnId};
 
 /// A unit of work. Dropped without `commit`, it is rolled back.
 pub struct Transaction {
@@ -35,6 +41,9 @@ pub struct Transaction {
     counters: Vec<(SpaceId, u64)>,
     locks: HeldLocks,
     interrupt: Arc<Interrupt>,
+    /// The newest commit that it has read from before all could.
+    rests_on: OnceCell<Arc<AtomicU64>>,
+    confirms_reads: bool,
 }
 
 impl Transaction {
@@ -47,6 +56,8 @@ impl Transaction {
             counters: Vec::new(),
             locks: HeldLocks::none(id),
             interrupt: Arc::default(),
+            rests_on: OnceCell::new(),
+            confirms_reads: false,
         }
     }
 
@@ -126,7 +137,7 @@ impl Transaction {
         direction: Direction,
     ) -> Result<Cursor> {
         self.read_view()
-            .range_under(self.own_layer(space), space, bounds, direction)
+            .range_under(self.own_layer(space), None, space, bounds, direction)
     }
 
     /// As [`get`](Transaction::get), but reads what is committed now, not what the read view shows.
@@ -138,8 +149,28 @@ impl Transaction {
     ) -> Result<Option<R>> {
         match self.overlay.get(space, key) {
             Some(own) => Ok(own.as_ref().map(|value| read(value))),
-            None => self.shared.snapshot().get(space, key, read),
+            None => self.get_settled(space, key, read),
         }
+    }
+
+    fn get_settled<R>(
+        &self,
+        space: SpaceId,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let (snapshot, published) = Snapshot::settled_of(self.shared.epoch.load_full());
+        let mut is_unpublished = false;
+        let found = snapshot.get_version(space, key, read, |ts| {
+            if ts > published.0 {
+                is_unpublished = true;
+                self.newest_seen().fetch_max(ts, Ordering::Relaxed);
+            }
+        })?;
+        if is_unpublished && self.confirms_reads {
+            self.confirm()?;
+        }
+        Ok(found)
     }
 
     /// As [`range`](Transaction::range), but reads what is committed at this call, not what the
@@ -150,9 +181,61 @@ impl Transaction {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Cursor> {
-        self.shared
-            .snapshot()
-            .range_under(self.own_layer(space), space, bounds, direction)
+        if self.confirms_reads {
+            let own = self.own_layer(space);
+            let snapshot = self.shared.snapshot();
+            return snapshot.range_under(own, None, space, bounds, direction);
+        }
+        let (snapshot, published) = Snapshot::settled_of(self.shared.epoch.load_full());
+        let unpublished = (snapshot.ts() > published).then(|| Unpublished {
+            published,
+            newest_seen: Arc::clone(self.newest_seen()),
+        });
+        let own = self.own_layer(space);
+        snapshot.range_under(own, unpublished, space, bounds, direction)
+    }
+
+    fn newest_seen(&self) -> &Arc<AtomicU64> {
+        self.rests_on.get_or_init(Arc::default)
+    }
+
+    // ── What it rests on ─────────────────────────────────────────────────────────────────────
+
+    fn rests_on(&self) -> CommitTs {
+        let newest = self.rests_on.get();
+        CommitTs(newest.map_or(0, |newest| newest.load(Ordering::Relaxed)))
+    }
+
+    /// Whether it has read from a commit that is still on its way to the disk, or was lost.
+    pub fn is_unconfirmed(&self) -> bool {
+        let rests_on = self.rests_on();
+        rests_on.0 > 0
+            && !matches!(
+                self.shared.group.fate_of(rests_on, &self.shared),
+                Some(Ok(()))
+            )
+    }
+
+    /// Waits until all that it has read is as safe as the flush policy asks; calls the store's wait
+    /// hook before it sleeps. Fails if that is lost, as the log could not be written.
+    pub fn confirm(&self) -> Result<()> {
+        match self.rests_on() {
+            CommitTs(0) => Ok(()),
+            rests_on => self.shared.await_published(rests_on),
+        }
+    }
+
+    /// For a statement that tells what it reads: ranges have what is safe by then, and reads of
+    /// single rows are confirmed one by one.
+    pub fn set_confirms_reads(&mut self, confirms: bool) {
+        self.confirms_reads = confirms;
+    }
+
+    /// What to wait for before anybody is told that it was rolled back, and may take what it read
+    /// for true. `None` if that is safe.
+    pub fn unconfirmed(&self) -> Option<Commit> {
+        self.is_unconfirmed()
+            .then(|| self.shared.await_queued(self.rests_on()))
     }
 
     fn own_layer(&self, space: SpaceId) -> Option<Layer> {
@@ -206,16 +289,11 @@ impl Transaction {
         mode: LockMode,
         wait: Wait,
     ) -> Result<Locked, LockError> {
-        match (self.try_lock(space, key, mode, Wait::NoWait), wait) {
-            (Err(LockError::Busy), Wait::Timeout(_)) => {
-                // The holder may be a commit that only waits for a thread to sync it.
-                self.shared
-                    .group
-                    .lead_group_commit(&self.shared, Durability::Published);
-                self.try_lock(space, key, mode, wait)
-            }
-            (outcome, _) => outcome,
-        }
+        let weight = self.overlay.weight();
+        let interrupt = &self.interrupt;
+        self.shared
+            .locks
+            .lock(&mut self.locks, (space, key), mode, wait, weight, interrupt)
     }
 
     /// Releases a lock that turned out to be of no use: the row that was to be locked doesn't exist
@@ -223,20 +301,6 @@ impl Transaction {
     /// waited for since.
     pub fn unlock(&mut self, space: SpaceId, key: &[u8]) {
         self.shared.locks.unlock(&mut self.locks, (space, key));
-    }
-
-    fn try_lock(
-        &mut self,
-        space: SpaceId,
-        key: &[u8],
-        mode: LockMode,
-        wait: Wait,
-    ) -> Result<Locked, LockError> {
-        let weight = self.overlay.weight();
-        let interrupt = &self.interrupt;
-        self.shared
-            .locks
-            .lock(&mut self.locks, (space, key), mode, wait, weight, interrupt)
     }
 
     /// A moment to go back to. Costs nothing: take one for each statement.
@@ -249,8 +313,9 @@ impl Transaction {
         self.overlay.rollback_to(savepoint);
     }
 
-    /// Hands the writes to the log as one commit. Others see them, and the row locks are released,
-    /// once the returned `Commit` is done. On an error nothing was written:
+    /// Hands the writes to the log as one commit, and releases the row locks. Others see the writes
+    /// once the returned `Commit` is done; those who lock a row to change it see them before. On an
+    /// error nothing was written:
     /// [`Error::ReadOnly`](crate::Error::ReadOnly),
     /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), a full disk, or
     /// [`Error::Closed`](crate::Error::Closed).
@@ -258,7 +323,8 @@ impl Transaction {
         let overlay = std::mem::take(&mut self.overlay);
         let counters = std::mem::take(&mut self.counters);
         let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
-        self.shared.commit(overlay, counters, locks)
+        let rests_on = self.rests_on();
+        self.shared.commit(overlay, counters, locks, rests_on)
     }
 
     /// Undoes everything but counters, and releases the locks.

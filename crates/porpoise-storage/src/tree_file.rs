@@ -332,14 +332,16 @@ impl CheckedFile {
         let mut header = self.header.lock().clone();
         let is_cut = len < header.len;
         header.len = len;
+        // The file must never be shorter than the header says, also where the disk is full.
         if is_cut {
-            // The file must never be shorter than the header says.
             self.write_header(header)?;
             self.sync()?;
+            self.file.set_len(file_len(len))
         } else {
+            self.file.set_len(file_len(len))?;
             *self.header.lock() = header;
+            Ok(())
         }
-        self.file.set_len(file_len(len))
     }
 }
 

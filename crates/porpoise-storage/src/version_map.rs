@@ -253,6 +253,13 @@ impl<'m> EntryRef<'m> {
         Some(self.value_of(self.at.visible(ts)?))
     }
 
+    /// As [`visible`](Self::visible), with the timestamp of the version.
+    #[inline]
+    pub fn version(&self, ts: u64) -> Option<(u64, Option<&'m [u8]>)> {
+        let version = self.at.visible(ts)?;
+        Some((version.ts(), self.value_of(version)))
+    }
+
     fn value_of(&self, version: VersionPtr) -> Option<&'m [u8]> {
         let value: *const [u8] = version.value()?;
         // SAFETY: it lives as long as the map's arena.
@@ -302,6 +309,12 @@ impl VersionPosition {
     #[inline]
     pub unsafe fn found(self, map: &VersionMap) -> EntryRef<'_> {
         EntryRef { at: self.at, map }
+    }
+
+    /// The timestamp of the version.
+    #[inline]
+    pub fn ts(self) -> u64 {
+        self.version.ts()
     }
 
     /// The key and its value; `None` for that is a deletion.

@@ -362,31 +362,6 @@ fn callbacks_run_once_the_event_loop_syncs() {
 }
 
 #[test]
-fn whoever_wants_a_row_of_an_unsynced_commit_syncs_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&Options::path(folder.path())).unwrap();
-    let space = store.allocate_space();
-    let mut first = store.begin();
-    first
-        .lock(space, b"a", LockMode::Exclusive, Wait::NoWait)
-        .unwrap();
-    first.put(space, b"a", b"1");
-    let commit = first.commit().unwrap();
-    let mut second = store.begin();
-    second
-        .lock(
-            space,
-            b"a",
-            LockMode::Exclusive,
-            Wait::Timeout(Duration::from_millis(500)),
-        )
-        .unwrap();
-    assert!(commit.is_durable());
-    let seen = second.latest_get(space, b"a", <[u8]>::to_vec).unwrap();
-    assert_eq!(seen, Some(b"1".to_vec()));
-}
-
-#[test]
 fn each_flush_policy_publishes_at_commit() {
     for flush in [Flush::EachSecond, Flush::WriteAtCommit, Flush::AtCommit] {
         let folder = tempfile::tempdir().unwrap();

@@ -9,6 +9,10 @@
 //! no ring has anything, this does what a reader of one stream does: it [spins](crate::spin), has
 //! the other ends [wake it](crate::ring), and sleeps. Memory doesn't tell of sockets: with one of
 //! them in the set it doesn't spin.
+//!
+//! Of many rings each costs a system call at either end to be woken by. Where threads compute
+//! beside, so that spinning isn't worth it, a poll of many rings naps a few times before it arms
+//! them: a thread that wakes gets its core at once from one that computes.
 
 use crate::Stream;
 use crate::spin::Spin;
@@ -17,6 +21,18 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
+
+/// To arm so many rings, and to be woken by them, takes longer than some naps.
+const NAP_RINGS_MIN: usize = 32;
+
+/// How long a nap takes, beside the system's own delay.
+const NAP: Duration = Duration::from_micros(50);
+
+/// So many naps find nothing: the rings are armed.
+const NAPS_MAX: usize = 16;
+
+/// Who waits for a shorter time doesn't nap.
+const NAP_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// Waits for streams. A program that waits for the same ones again and again keeps it: it has
 /// learned how long waits took lately.
@@ -39,17 +55,17 @@ impl Poll {
         timeout: Option<Duration>,
     ) -> io::Result<&[usize]> {
         self.ready.clear();
-        let (mut rings, mut sockets) = (false, false);
+        let (mut rings, mut sockets) = (0, false);
         for (index, each) in all.iter_mut().enumerate() {
             match stream_of(each).map(|stream| stream.is_readable()) {
                 None => {}
                 Some(Some(true)) => self.ready.push(index),
-                Some(Some(false)) => rings = true,
+                Some(Some(false)) => rings += 1,
                 Some(None) => sockets = true,
             }
         }
         let has_ready = !self.ready.is_empty();
-        if !sockets && (has_ready || !rings || timeout == Some(Duration::ZERO)) {
+        if !sockets && (has_ready || rings == 0 || timeout == Some(Duration::ZERO)) {
             return Ok(&self.ready);
         }
         if has_ready {
@@ -60,7 +76,12 @@ impl Poll {
             let mut is_readable = |each: &mut S| {
                 stream_of(each).is_some_and(|stream| stream.is_readable() == Some(true))
             };
-            if self.spin.wait(|| all.iter_mut().any(&mut is_readable)) {
+            let mut is_any_readable = || all.iter_mut().any(&mut is_readable);
+            let is_found = self.spin.wait(&mut is_any_readable)
+                || (rings >= NAP_RINGS_MIN && timeout.is_none_or(|timeout| timeout > NAP_TIME_MAX))
+                    && self.spin.is_yielding_dear()
+                    && nap_until(&mut is_any_readable);
+            if is_found {
                 let indexed = all.iter_mut().enumerate();
                 let ready = indexed.filter_map(|(index, each)| is_readable(each).then_some(index));
                 self.ready.extend(ready);
@@ -123,6 +144,14 @@ impl Poll {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Naps until `is_ready`; false if that isn't worth it any longer.
+fn nap_until(is_ready: &mut impl FnMut() -> bool) -> bool {
+    (0..NAPS_MAX).any(|_| {
+        std::thread::sleep(NAP);
+        is_ready()
+    })
 }
 
 #[cfg(test)]
@@ -212,6 +241,34 @@ mod tests {
         drop(peer.remove(1));
         assert_eq!(wait_long(&mut poll, &mut all), [1]);
         assert_eq!(all[1].try_read(&mut [0; 10]).unwrap(), 0);
+    }
+
+    /// Where threads compute beside: nobody has to wake it meanwhile, and it sleeps in the end.
+    #[test]
+    fn many_rings_are_looked_at_between_naps() {
+        let (mut all, mut peer): (Vec<LocalStream>, Vec<ServerEnd>) =
+            (0..NAP_RINGS_MIN).map(|_| rings()).unzip();
+        let mut looks = 0;
+        assert!(!nap_until(&mut || {
+            looks += 1;
+            false
+        }));
+        assert_eq!(looks, NAPS_MAX);
+        for (turn, delay) in [1, 100].into_iter().enumerate() {
+            let mut poll = Poll {
+                spin: Spin::beside_computing_threads(),
+                ..Poll::default()
+            };
+            let mut end = peer.remove(turn);
+            let writer = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(delay));
+                end.write(b"late").unwrap();
+                end
+            });
+            assert_eq!(wait_long(&mut poll, &mut all), [turn]);
+            assert_eq!(take(&mut all[turn]), 4);
+            peer.insert(turn, writer.join().unwrap());
+        }
     }
 
     #[test]

@@ -22,6 +22,9 @@
 //!                  900  2000  40  1500 …                      ─► first polls, sleep
 //! ```
 //!
+//! What yielding costs is known to all waiters of the process that begin: a connection that has just
+//! come doesn't find it out anew, at a few ms each time.
+//!
 //! Two threads that wait for each other on one core contend for it, though there may be a core for
 //! each; while they only yield, nothing separates them. So when the system says that a core is
 //! idle, a thread that finds contention sleeps once: the system puts it on that core when it wakes.
@@ -58,6 +61,8 @@ const TURN_MAX: Duration = Duration::from_micros(500);
 /// which met none.
 const YIELD_COST_MAX: Duration = Duration::from_micros(25);
 const WAITS_AVERAGED: u32 = 512;
+/// A waiter's first waits are all timed.
+const FIRST_WAITS: u32 = WAITS_PER_TIMED;
 /// Of so many waits under contention one is timed: reading the clock costs as much as a poll.
 const WAITS_PER_TIMED: u32 = 8;
 /// The longest spin without cores to spare.
@@ -90,8 +95,13 @@ pub struct Spin {
 
 impl Default for Spin {
     fn default() -> Self {
-        let is_contended = Contention::lately(Instant::now()).unwrap_or_default();
-        Spin::begin(is_contended)
+        let now = Instant::now();
+        let is_contended = Contention::lately(now).unwrap_or_default();
+        let mut spin = Spin::begin(is_contended);
+        if yields_were_dear(now) {
+            spin.yield_cost = YIELD_COST_MAX * 2;
+        }
+        spin
     }
 }
 
@@ -115,6 +125,15 @@ impl Spin {
 }
 
 impl Spin {
+    /// As one that has found what yielding costs beside threads that compute.
+    #[cfg(test)]
+    pub(crate) fn beside_computing_threads() -> Self {
+        Spin {
+            yield_cost: YIELD_COST_MAX * 2,
+            ..Spin::begin(true)
+        }
+    }
+
     /// Polls `is_ready` until it returns true, or until this isn't worth it any longer: then false.
     /// A caller that sleeps after that calls [`woke`](Self::woke).
     #[inline]
@@ -156,22 +175,29 @@ impl Spin {
     /// Yields the core again and again, until `is_ready` returns true.
     #[inline]
     fn yield_until(&mut self, is_ready: &mut impl FnMut() -> bool) -> bool {
-        let began = (self.waits.is_multiple_of(WAITS_PER_TIMED)).then(Instant::now);
+        let is_timed = self.waits <= FIRST_WAITS || self.waits.is_multiple_of(WAITS_PER_TIMED);
+        let began = is_timed.then(Instant::now);
         let mut took = Duration::ZERO;
         for _ in 0..YIELDS {
             sys::yield_core();
             // The thread that had the core has done what there was to do.
             let won = poll_times(1, is_ready);
+            let mut computes_beside = false;
             if let Some(began) = began {
                 let before = std::mem::replace(&mut took, began.elapsed());
                 let turn = took - before;
                 if turn > TURN_MAX {
                     self.yield_cost += turn * WAITS_PER_TIMED / WAITS_AVERAGED;
+                    computes_beside = self.yield_cost > YIELD_COST_MAX;
                 }
             }
             if won {
                 self.win(began.map(|_| took));
                 return true;
+            }
+            if computes_beside {
+                note_dear_yields(Instant::now());
+                break;
             }
         }
         self.lose(began.unwrap_or_else(Instant::now))
@@ -215,6 +241,11 @@ impl Spin {
     /// Whether to yield the core between polls.
     fn yields(&self, budget: Duration) -> bool {
         self.contention.is_contended && !budget.is_zero() && self.yield_cost <= YIELD_COST_MAX
+    }
+
+    /// Threads compute beside, each of which keeps a core that is yielded for milliseconds.
+    pub fn is_yielding_dear(&self) -> bool {
+        self.contention.is_contended && self.yield_cost > YIELD_COST_MAX
     }
 
     /// How long to spin without yielding at each poll.
@@ -299,6 +330,21 @@ thread_local! {
 /// The last measurement of any thread of this process: microseconds since [`epoch`], doubled, and a
 /// bit for contention; 0 for none.
 static PROCESS_MEASUREMENT: AtomicU64 = AtomicU64::new(0);
+
+/// When a waiter of this process last gave up yielding, in microseconds since [`epoch`]; 0: never.
+static YIELDS_DEAR_AT: AtomicU64 = AtomicU64::new(0);
+
+fn note_dear_yields(now: Instant) {
+    let since = now.saturating_duration_since(epoch()).as_micros() as u64;
+    YIELDS_DEAR_AT.store(since.max(1), Ordering::Relaxed);
+}
+
+fn yields_were_dear(now: Instant) -> bool {
+    match YIELDS_DEAR_AT.load(Ordering::Relaxed) {
+        0 => false,
+        at => now.saturating_duration_since(epoch() + Duration::from_micros(at)) < VALID_FOR,
+    }
+}
 
 /// A time before the first measurement.
 fn epoch() -> Instant {
@@ -406,10 +452,22 @@ mod tests {
     }
 
     #[test]
+    fn who_begins_to_wait_knows_what_yielding_has_cost_others() {
+        let now = Instant::now();
+        note_dear_yields(now);
+        assert!(yields_were_dear(now) && !yields_were_dear(now + VALID_FOR * 2));
+        let mut spin = Spin::default();
+        spin.contention.is_contended = true;
+        assert!(spin.is_yielding_dear() && !spin.yields(spin.budget()));
+    }
+
+    #[test]
     fn a_thread_in_contention_beside_an_idle_core_sleeps_once() {
         let mut spin = Spin::begin(false);
         spin.contention.is_contended = true;
         spin.contention.sleeps_once = true;
+        // What yielding costs here isn't looked at.
+        spin.waits = FIRST_WAITS;
         let mut polled = 0;
         let mut wait = |spin: &mut Spin| {
             polled = 0;

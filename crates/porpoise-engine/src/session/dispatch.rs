@@ -62,7 +62,7 @@ impl Session {
                 self.complete(completion)?;
             }
             S::Rollback(completion) => {
-                self.rollback();
+                commit = self.rollback();
                 self.complete(completion)?;
             }
             S::Savepoint(name) => {
@@ -221,6 +221,9 @@ impl Session {
         rows: &[Vec<Value>],
         reply: &mut dyn Reply,
     ) -> Result<()> {
+        if let Some(transaction) = &self.transaction.storage {
+            transaction.confirm()?;
+        }
         let shared = &self.shared;
         let catalog = shared.catalog.load_full();
         reply.begin_rows(columns)?;

@@ -79,20 +79,25 @@ impl Execution<'_> {
             transaction.open = true;
         }
         check_read_view(transaction, self.plan.get())?;
-        let (mut storage, savepoint) = begin_writing(transaction, state, shared, control);
+        let (mut storage, savepoint) = self.begin_writing(transaction, state, shared, control)?;
         let executed = self.run(state, shared, View::Transaction(&mut storage), reply);
-        match &executed {
+        match executed {
+            Ok(()) => {
+                transaction.storage = Some(storage);
+                Ok(())
+            }
             Err(error) if error.is(ErrorKind::Deadlock) => {
                 drop(storage);
                 transaction.rollback(control);
+                Err(error)
             }
-            Err(_) => {
+            Err(error) => {
                 storage.rollback_to(savepoint);
+                let confirmed = storage.confirm();
                 transaction.storage = Some(storage);
+                Err(confirmed.err().map_or(error, Error::from))
             }
-            Ok(()) => transaction.storage = Some(storage),
         }
-        executed
     }
 
     /// Runs a plan that writes, whose tables are locked, as a transaction by itself: it is
@@ -106,7 +111,7 @@ impl Execution<'_> {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         check_read_view(transaction, self.plan.get())?;
-        let (mut storage, _) = begin_writing(transaction, state, shared, control);
+        let (mut storage, _) = self.begin_writing(transaction, state, shared, control)?;
         let executed = self.run(state, shared, View::Transaction(&mut storage), reply);
         match executed {
             Ok(()) => {
@@ -114,31 +119,43 @@ impl Execution<'_> {
                 transaction.commit(control)
             }
             Err(error) => {
+                let unconfirmed = storage.unconfirmed();
                 drop(storage);
                 transaction.rollback(control);
-                Err(error)
+                let confirmed = unconfirmed.map_or(Ok(()), |read| read.wait());
+                Err(confirmed.err().map_or(error, Error::from))
             }
         }
     }
-}
 
-/// Takes the storage transaction for a statement, and a savepoint before the statement.
-fn begin_writing(
-    transaction: &mut TransactionState,
-    state: &mut SessionState,
-    shared: &Shared,
-    control: &Control,
-) -> (SessionTransaction, Savepoint) {
-    let isolation = transaction.isolation;
-    state.statement.keeps_absent_locks = !isolation.refreshes();
-    let mut storage = transaction.take_storage(shared, state);
-    control.held.set_transaction(storage.id());
-    if isolation.refreshes() {
-        storage.forget_view();
+    /// Takes the storage transaction for a statement, and a savepoint before the statement.
+    ///
+    /// What others have committed may be read before the disk has it. A change's reply is safe when
+    /// the transaction has ended, which waits for that; rows and errors are told before, so they
+    /// wait.
+    fn begin_writing(
+        self,
+        transaction: &mut TransactionState,
+        state: &mut SessionState,
+        shared: &Shared,
+        control: &Control,
+    ) -> Result<(SessionTransaction, Savepoint)> {
+        let tells_rows = matches!(self.plan.get().kind, PlanKind::Query(_));
+        if tells_rows && let Some(storage) = &transaction.storage {
+            storage.confirm()?;
+        }
+        let isolation = transaction.isolation;
+        state.statement.keeps_absent_locks = !isolation.refreshes();
+        let mut storage = transaction.take_storage(shared, state);
+        storage.set_confirms_reads(tells_rows);
+        control.held.set_transaction(storage.id());
+        if isolation.refreshes() {
+            storage.forget_view();
+        }
+        storage.begin_statement();
+        let savepoint = storage.savepoint();
+        Ok((storage, savepoint))
     }
-    storage.begin_statement();
-    let savepoint = storage.savepoint();
-    (storage, savepoint)
 }
 
 impl Session {

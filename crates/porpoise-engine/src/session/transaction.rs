@@ -53,13 +53,16 @@ impl TransactionState {
             .unwrap_or_else(|| SessionTransaction::begin(shared, state))
     }
 
-    /// Ends it by a commit. `None` where there was nothing to commit.
+    /// Ends it by a commit. `None` where there was nothing to commit, and all that was read is
+    /// safe.
     pub fn commit(&mut self, control: &Control) -> Result<Option<Commit>> {
         self.open = false;
         self.changes_lasting_tables = false;
         self.savepoints.clear();
         let committed = match self.storage.take() {
-            Some(transaction) if transaction.has_writes() => transaction.commit().map(Some),
+            Some(transaction) if transaction.has_writes() || transaction.is_unconfirmed() => {
+                transaction.commit().map(Some)
+            }
             _ => Ok(None),
         };
         self.tables.release(control);
@@ -121,7 +124,9 @@ impl Session {
             let writable = check::check_writable(&self.state, &self.shared.variables);
             if let Err(error) = writable {
                 drop(changing);
-                self.rollback();
+                if let Some(read) = self.rollback() {
+                    read.wait()?;
+                }
                 return Err(error);
             }
         }
@@ -131,10 +136,14 @@ impl Session {
         commit
     }
 
-    /// Rolls the transaction back: ROLLBACK.
-    pub(crate) fn rollback(&mut self) {
+    /// Rolls the transaction back: ROLLBACK. What is returned is to be waited for, as the client was
+    /// told what the transaction's changes have met.
+    pub(crate) fn rollback(&mut self) -> Option<Commit> {
+        let storage = self.transaction.storage.as_ref();
+        let unconfirmed = storage.and_then(|storage| storage.unconfirmed());
         self.transaction.rollback(&self.control);
         self.end_transaction();
+        unconfirmed
     }
 
     /// Takes back what SET TRANSACTION set for the transaction that has ended.

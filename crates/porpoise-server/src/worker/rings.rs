@@ -15,6 +15,14 @@ use super::connections::SlotState;
 
 /// Turns in which rings alone may be polled before sockets are polled again.
 const TURNS_RINGS_ONLY_MAX: u32 = 16;
+/// How long that may go on: a turn may be long, and clients log in over sockets.
+const TIME_RINGS_ONLY_MAX: Duration = Duration::from_millis(1);
+/// To arm so many rings, and to be woken by them, takes longer than some naps.
+const NAP_RINGS_MIN: usize = 32;
+/// How long a nap takes, beside the system's own delay.
+const NAP: Duration = Duration::from_micros(50);
+/// So many naps find nothing: the rings are armed.
+const NAPS_MAX: usize = 16;
 /// Polls of the rings, while there is nothing else to do, before sockets are polled again.
 const POLLS_RINGS_ONLY_MAX: u32 = 128;
 /// How long a ring may be silent before it is armed.
@@ -25,6 +33,8 @@ pub(super) struct PolledRings {
     tokens: Vec<Token>,
     pub spin: Spin,
     turns_rings_only: u32,
+    /// When sockets were polled in a turn.
+    sockets_polled_at: Instant,
     /// When silent rings are armed next.
     arm_silent_at: Instant,
 }
@@ -35,6 +45,7 @@ impl Default for PolledRings {
             tokens: Vec::new(),
             spin: Spin::default(),
             turns_rings_only: 0,
+            sockets_polled_at: Instant::now(),
             arm_silent_at: Instant::now(),
         }
     }
@@ -46,12 +57,16 @@ impl PolledRings {
     }
 
     /// Whether sockets are to be polled in this turn, beside the rings.
-    pub fn is_socket_turn(&mut self, has_commits: bool) -> bool {
-        let rings_only =
-            !self.tokens.is_empty() && !has_commits && self.turns_rings_only < TURNS_RINGS_ONLY_MAX;
+    pub fn is_socket_turn(&mut self, has_commits: bool, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.sockets_polled_at);
+        let rings_only = !self.tokens.is_empty()
+            && !has_commits
+            && self.turns_rings_only < TURNS_RINGS_ONLY_MAX
+            && passed < TIME_RINGS_ONLY_MAX;
         self.turns_rings_only = if rings_only {
             self.turns_rings_only + 1
         } else {
+            self.sockets_polled_at = now;
             0
         };
         !rings_only
@@ -119,6 +134,19 @@ impl EventLoop {
         found
     }
 
+    /// Naps beside statements that compute, from which a thread that wakes gets its core at once:
+    /// nobody needs a system call to wake it. True if something has come, false if there are few
+    /// rings, or nothing has come for long.
+    pub(super) fn nap_for_rings(&mut self) -> bool {
+        self.rings.tokens.len() >= NAP_RINGS_MIN
+            && (0..NAPS_MAX).any(|_| {
+                std::thread::sleep(NAP);
+                self.poll_rings()
+                    || !self.inbox.is_empty()
+                    || self.poll_sockets(Some(Duration::ZERO))
+            })
+    }
+
     /// Polls the rings until one holds something, or a message or a socket event comes (true), or
     /// until that isn't worth it any longer (false).
     pub(super) fn spin_for_rings(&mut self) -> bool {
@@ -139,5 +167,25 @@ impl EventLoop {
         };
         counter.fetch_add(1, Ordering::Relaxed);
         won
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_polled_after_some_turns_or_some_time() {
+        let mut rings = PolledRings::default();
+        let began = rings.sockets_polled_at;
+        assert!(rings.is_socket_turn(false, began), "there are no rings");
+        rings.tokens.push(Token(7));
+        assert!(rings.is_socket_turn(true, began), "commits wait");
+        let turns = (0..).take_while(|_| !rings.is_socket_turn(false, began));
+        assert_eq!(turns.count(), TURNS_RINGS_ONLY_MAX as usize);
+        assert!(!rings.is_socket_turn(false, began));
+        let later = began + TIME_RINGS_ONLY_MAX;
+        assert!(rings.is_socket_turn(false, later));
+        assert!(!rings.is_socket_turn(false, later));
     }
 }

@@ -140,7 +140,7 @@ impl EventLoop {
         self.arm_silent_rings();
         let mut found = self.poll_rings() || !self.ready.is_empty();
         let has_commits = self.inbox.commits.load(Ordering::SeqCst) > 0;
-        if self.rings.is_socket_turn(has_commits) {
+        if self.rings.is_socket_turn(has_commits, from) {
             found |= self.poll_sockets(Some(Duration::ZERO));
         }
         if self.ready.is_throttled() && self.core_yield.is_worth_it(from) {
@@ -165,8 +165,11 @@ impl EventLoop {
     }
 
     fn wait_for_rings(&mut self) {
-        let is_crowded = self.server.thread_pool.turn_monitor.is_crowded();
-        if (is_crowded || !self.spin_for_rings()) && !self.arm_rings(true) {
+        let found = match self.server.thread_pool.turn_monitor.is_crowded() {
+            true => self.nap_for_rings(),
+            false => self.spin_for_rings(),
+        };
+        if !found && !self.arm_rings(true) {
             self.sleep();
             self.rings.spin.woke();
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::Error;
+use crate::{CommitTs, Error};
 
 /// Why writing is refused, while it is.
 #[derive(Default)]
@@ -39,6 +39,41 @@ impl WriteFailure {
             *cause = None;
             self.is_set.store(false, Ordering::Release);
         }
+    }
+}
+
+/// The commits that have failed for good, as a store went on without them.
+#[derive(Default)]
+pub(super) struct LostCommits {
+    is_any: AtomicBool,
+    ranges: Mutex<Vec<LostRange>>,
+}
+
+struct LostRange {
+    /// The newest commit before them.
+    after: CommitTs,
+    last: CommitTs,
+    cause: Error,
+}
+
+impl LostCommits {
+    pub fn add(&self, after: CommitTs, last: CommitTs, cause: Error) {
+        if after < last {
+            self.ranges.lock().push(LostRange { after, last, cause });
+            self.is_any.store(true, Ordering::Release);
+        }
+    }
+
+    /// Why a commit is lost, if it is.
+    pub fn cause(&self, ts: CommitTs) -> Option<Error> {
+        if !self.is_any.load(Ordering::Acquire) {
+            return None;
+        }
+        let ranges = self.ranges.lock();
+        let lost = ranges
+            .iter()
+            .find(|lost| lost.after < ts && ts <= lost.last)?;
+        Some(lost.cause.clone())
     }
 }
 

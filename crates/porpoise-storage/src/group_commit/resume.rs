@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 
+use super::settle::Settling;
 use super::{Durability, GroupCommit, Queue};
 use crate::log::AcknowledgedEnd;
 use crate::memtable::Memtable;
 use crate::store::Shared;
-use crate::{Error, Result};
+use crate::{CommitTs, Error, Result};
 
 impl GroupCommit {
     /// Whether writing is refused, but not because the store was closed.
@@ -70,11 +71,14 @@ impl GroupCommit {
         if let Some(log) = &mut queue.log {
             log.rewind(segment, end.lsn);
         }
+        let newest = Arc::clone(shared.epoch.load().newest());
+        let visible = newest.visible();
+        if let Some(cause) = self.failure.get() {
+            self.lost.add(visible, CommitTs(queue.next_ts - 1), cause);
+        }
         queue.durability = Durability::Published;
         self.written.store(end.lsn.0, Ordering::Release);
         self.synced.store(end.lsn.0, Ordering::Release);
-        let newest = Arc::clone(shared.epoch.load().newest());
-        let visible = newest.visible();
         if !newest.is_empty() {
             let copy = newest.copy_of_visible();
             let _ = copy.ends_at.set(end.lsn);
@@ -84,6 +88,7 @@ impl GroupCommit {
         } else {
             queue.memtable = newest;
         }
+        queue.settling = Settling::into(Arc::clone(&queue.memtable));
         drop(queue);
         if visible > end.ts {
             merge()?;

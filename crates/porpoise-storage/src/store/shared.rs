@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::background::Signal;
 use crate::commit::Commit;
 use crate::disk::Disk;
-use crate::group_commit::{Durability, GroupCommit};
+use crate::group_commit::{Durability, GroupCommit, Writing};
 use crate::locks::{HeldLocks, LockTable};
 use crate::log::Payload;
 use crate::memtable::Memtable;
@@ -22,7 +22,7 @@ use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
-use crate::{Lsn, Result, SpaceId, TxnId};
+use crate::{CommitTs, Lsn, Result, SpaceId, TxnId};
 
 /// Commits wait for the checkpoint when versions take so many times their share of memory.
 const BACKPRESSURE_FACTOR: u64 = 2;
@@ -122,9 +122,13 @@ impl Shared {
         overlay: Overlay,
         counters: Vec<(SpaceId, u64)>,
         locks: HeldLocks,
+        rests_on: CommitTs,
     ) -> Result<Commit> {
         if overlay.is_empty() && counters.is_empty() {
             self.locks.release(locks);
+            if rests_on.0 > 0 {
+                return Ok(self.await_queued(rests_on));
+            }
             let ts = self.epoch.load().newest().visible();
             return Ok(Commit::of_nothing(Arc::clone(self), ts));
         }
@@ -141,11 +145,39 @@ impl Shared {
         };
         self.apply_backpressure();
         let need = Durability::of(self.flush.get());
-        let commit = self.group.enqueue(self, overlay, &payload, locks, need)?;
+        let writing = Writing {
+            overlay,
+            payload: &payload,
+            rests_on,
+        };
+        let commit = self.group.enqueue(self, writing, locks, need)?;
         if need < Durability::Synced {
             self.group.lead_group_commit(self, Durability::Published);
         }
         Ok(commit)
+    }
+
+    /// A commit of nothing that is done when one is published that somebody has read from, and
+    /// fails if that is lost.
+    pub fn await_queued(self: &Arc<Self>, rests_on: CommitTs) -> Commit {
+        match self.group.fate_of(rests_on, self) {
+            Some(fate) => Commit::finished(Arc::clone(self), rests_on, fate),
+            None => {
+                let commit = self.group.enqueue_nothing(self);
+                if Durability::of(self.flush.get()) < Durability::Synced {
+                    self.group.lead_group_commit(self, Durability::Published);
+                }
+                commit
+            }
+        }
+    }
+
+    /// Waits until a commit is published that somebody has read from; calls the wait hook if it
+    /// sleeps. Fails if the commit is lost.
+    pub fn await_published(self: &Arc<Self>, rests_on: CommitTs) -> Result<()> {
+        self.group.await_published(rests_on, self, |wait| {
+            self.locks.sleep_elsewhere(wait);
+        })
     }
 
     /// Logs the counters of a transaction that was rolled back. Nobody waits for them.
@@ -155,9 +187,14 @@ impl Shared {
             && let Ok(payload) = self.payload(&overlay, &counters)
         {
             let locks = HeldLocks::none(txn);
+            let writing = Writing {
+                overlay,
+                payload: &payload,
+                rests_on: CommitTs(0),
+            };
             drop(
                 self.group
-                    .enqueue(self, overlay, &payload, locks, Durability::Published),
+                    .enqueue(self, writing, locks, Durability::Published),
             );
         }
     }

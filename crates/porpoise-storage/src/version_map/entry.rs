@@ -173,6 +173,11 @@ impl VersionPtr {
     }
 
     #[inline]
+    pub fn ts(&self) -> u64 {
+        self.version().ts
+    }
+
+    #[inline]
     pub fn value(&self) -> Option<&[u8]> {
         let len = self.version().value_len;
         // SAFETY: `write` has put these bytes behind the header, and they aren't changed after it.

@@ -128,6 +128,20 @@ impl Model {
         self.is_last_ts_certain || self.commits.iter().all(|c| c.ts.is_some())
     }
 
+    /// Everything but what has failed, on disk or not, and the number of the last commit that
+    /// wrote the place.
+    pub fn newest(&self, place: Place) -> (Contents, Option<u64>) {
+        let mut contents = self.base.clone();
+        let mut writer = None;
+        for commit in self.commits.iter().filter(|commit| !commit.has_failed) {
+            contents.apply(&commit.change);
+            if commit.change.writes.contains_key(&place) {
+                writer = Some(commit.number);
+            }
+        }
+        (contents, writer)
+    }
+
     pub fn contents_at(&self, ts: u64) -> Contents {
         assert!(ts >= self.base_ts, "{ts} is before {}", self.base_ts);
         let mut contents = self.base.clone();

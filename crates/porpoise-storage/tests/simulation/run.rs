@@ -46,6 +46,8 @@ pub struct OpenTransaction {
     pub change: Change,
     pub savepoints: Vec<(Savepoint, Change)>,
     pub spaces_in_use: BTreeSet<u32>,
+    /// Commits on their way that it has read from.
+    pub rests_on: BTreeSet<u64>,
 }
 
 pub struct RunState {
@@ -56,6 +58,8 @@ pub struct RunState {
     pub snapshots: Vec<(Snapshot, Arc<Contents>)>,
     /// Commits whose outcome isn't known.
     pub pending: BTreeSet<u64>,
+    /// Commits that have failed: nothing that is acknowledged may rest on them.
+    pub lost: BTreeSet<u64>,
     pub spaces: Vec<u32>,
     /// Spaces that unfinished transactions have used: the number of these transactions.
     pub spaces_in_use: BTreeMap<u32, u32>,
@@ -116,6 +120,7 @@ impl Run {
                 open: Vec::new(),
                 snapshots: Vec::new(),
                 pending: BTreeSet::new(),
+                lost: BTreeSet::new(),
                 spaces: Vec::new(),
                 spaces_in_use: BTreeMap::new(),
                 call: StoreCall::None,
@@ -340,7 +345,8 @@ impl Run {
         }
         let mut state = self.state();
         let faults = self.disk.faults() != Faults::default();
-        if !faults {
+        // Damage stays where it is when the disk does no more of it.
+        if !faults && !state.plan.is_damaging {
             state.faults_before = self.disk.injected();
         }
     }

@@ -86,6 +86,7 @@ impl Run {
             change: Change::default(),
             savepoints: Vec::new(),
             spaces_in_use: BTreeSet::new(),
+            rests_on: BTreeSet::new(),
         })
     }
 
@@ -171,11 +172,38 @@ impl Run {
             return;
         }
         self.use_space(work, place.0);
+        if !work.change.writes.contains_key(&place) {
+            self.read_newest(work, place);
+        }
         match &value {
             Some(value) => work.txn.put(space, &key, value),
             None => work.txn.delete(space, &key),
         }
         work.change.writes.insert(place, value);
+    }
+
+    /// Who has locked a row reads its newest version, on disk or not, but none that has failed.
+    fn read_newest(&self, work: &mut OpenTransaction, place: Place) {
+        let Some(store) = self.store() else { return };
+        let found = work
+            .txn
+            .latest_get(SpaceId(place.0), &key(place.1), |v| Value::from(v));
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return self.expect_disturbed("get what is newest", &error),
+        };
+        let is_read_only = store.stats().is_read_only;
+        let state = self.state();
+        let newest = match is_read_only {
+            true => (state.model.contents_at(store.snapshot().ts().0), None),
+            false => state.model.newest(place),
+        };
+        let (contents, writer) = newest;
+        assert_eq!(found.as_ref(), contents.rows.get(&place), "{place:?}");
+        if let Some(writer) = writer.filter(|writer| state.pending.contains(writer)) {
+            assert!(work.txn.is_unconfirmed(), "{place:?} is of {writer}");
+            work.rests_on.insert(writer);
+        }
     }
 
     pub(crate) fn create_space(&self, work: &mut OpenTransaction) {
@@ -369,6 +397,7 @@ impl Run {
         let outcome = work.txn.commit();
         self.state().call = call;
         let (spaces_in_use, change) = (work.spaces_in_use, work.change);
+        let rests_on = work.rests_on;
         let commit = match outcome {
             Ok(commit) => commit,
             Err(error) => {
@@ -391,9 +420,21 @@ impl Run {
         commit.on_durable(Box::new(move |outcome| {
             if let Some(run) = me.upgrade() {
                 run.release_spaces(&spaces_in_use);
+                if outcome.is_ok() {
+                    run.check_grounds(number, &rests_on);
+                }
                 run.finished(number, ts, policy, &change, outcome);
             }
         }));
+    }
+
+    /// What is acknowledged rests on nothing that has failed, or may fail yet.
+    fn check_grounds(&self, number: u64, rests_on: &BTreeSet<u64>) {
+        let state = self.state();
+        for writer in rests_on {
+            let is_good = !state.lost.contains(writer) && !state.pending.contains(writer);
+            assert!(is_good, "{number} was acknowledged before {writer}");
+        }
     }
 
     pub(crate) fn not_dropped(&self, change: &Change) {
@@ -424,6 +465,7 @@ impl Run {
             Err(error) => {
                 state.counts.failed_commits += 1;
                 state.model.failed(number);
+                state.lost.insert(number);
                 state.spaces.extend(&change.dropped);
                 drop(state);
                 self.expect_disturbed("commit", &error);
