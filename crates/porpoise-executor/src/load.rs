@@ -136,8 +136,9 @@ impl Fields {
         Ok(())
     }
 
-    /// The next line's fields; `None` at the file's end.
-    pub fn next_row(&mut self, row: &mut Vec<Field>) -> Result<bool> {
+    /// The next line's fields; false at the file's end. A separator behind the last of the fields
+    /// that are wanted, with nothing else before the line's end, begins no further one.
+    pub fn next_row(&mut self, row: &mut Vec<Field>, wanted: usize) -> Result<bool> {
         row.clear();
         self.charge.clear();
         let start = self.format.lines_starting.clone();
@@ -152,10 +153,16 @@ impl Fields {
         loop {
             let (field, ended) = self.field()?;
             row.push(field);
-            if ended != Ended::Field {
+            if ended != Ended::Field || (row.len() == wanted && self.line_ends()?) {
                 return Ok(true);
             }
         }
+    }
+
+    /// Takes the line's end if it comes next.
+    fn line_ends(&mut self) -> Result<bool> {
+        let end = self.format.lines_terminated.clone();
+        Ok(self.take(&end)? || self.is_at_end()?)
     }
 
     fn field(&mut self) -> Result<(Field, Ended)> {
@@ -261,7 +268,7 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
         fields.skip_line()?;
     }
     let mut row = Vec::new();
-    while fields.next_row(&mut row)? {
+    while fields.next_row(&mut row, load.targets.len())? {
         exec.check_interrupt()?;
         exec.row_number += 1;
         let mut given: Vec<Option<Value>> = vec![None; plan.columns.len()];
@@ -341,7 +348,7 @@ mod tests {
             &SessionVars::new(1),
         );
         let (mut all, mut row) = (Vec::new(), Vec::new());
-        while fields.next_row(&mut row).expect("reads") {
+        while fields.next_row(&mut row, usize::MAX).expect("reads") {
             all.push(
                 row.iter()
                     .map(|field| match field {

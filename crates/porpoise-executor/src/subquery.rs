@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use porpoise_core::error::{Error, Result};
+use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::memory::{Charge, MemoryAccount};
 use porpoise_expr::compare;
 use porpoise_expr::key;
@@ -239,7 +239,12 @@ impl<'a> Exec<'a> {
                     None => Value::Null,
                 };
                 if input.next(self)? {
-                    return Err(Error::subquery_returns_many_rows());
+                    let error = Error::subquery_returns_many_rows();
+                    if !self.session.statement.ignores_errors {
+                        return Err(error);
+                    }
+                    self.session.warn(Level::Warning, error.into_condition());
+                    return Ok(SubplanResult::Value(Value::Null));
                 }
                 Ok(SubplanResult::Value(value))
             }

@@ -35,8 +35,10 @@ use porpoise_catalog::{Catalog, Index, Table, TableSample, TemporaryTables};
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
-use porpoise_sql::ast;
+use porpoise_sql::{ResolvedNames, ast};
 use porpoise_types::{DataType, Value};
+
+pub use bind::usable_name;
 
 use crate::access::PlanError;
 pub use crate::optimize::cost;
@@ -120,7 +122,11 @@ pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::P
 }
 
 /// Plans the query of CREATE VIEW: columns that it plainly shows need any privilege, not SELECT.
-pub fn plan_view(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+/// What the query's names mean comes with it.
+pub fn plan_view(
+    query: &ast::Query,
+    context: &Context<'_>,
+) -> Result<(plan::Plan, ResolvedNames), PlanError> {
     bind::view_definition(query, context)
 }
 

@@ -310,6 +310,7 @@ fn read_locks_and_readers_pass_each_other() {
     assert_eq!(
         db.rows("SELECT OBJECT_TYPE, LOCK_TYPE, LOCK_DURATION FROM performance_schema.metadata_locks ORDER BY 1"),
         [
+            "GLOBAL|INTENTION_EXCLUSIVE|EXPLICIT",
             "SCHEMA|INTENTION_EXCLUSIVE|EXPLICIT",
             "TABLE|SHARED_NO_READ_WRITE|EXPLICIT",
         ]
