@@ -341,6 +341,11 @@ mod tests {
     use super::*;
 
     fn rows(text: &str, format: ast::FileFormat) -> Vec<Vec<Option<String>>> {
+        rows_of(text, format, usize::MAX)
+    }
+
+    /// The rows, read for that many columns.
+    fn rows_of(text: &str, format: ast::FileFormat, wanted: usize) -> Vec<Vec<Option<String>>> {
         let format = FileFormat::of(&format).expect("a format");
         let mut fields = Fields::new(
             Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
@@ -348,7 +353,7 @@ mod tests {
             &SessionVars::new(1),
         );
         let (mut all, mut row) = (Vec::new(), Vec::new());
-        while fields.next_row(&mut row, usize::MAX).expect("reads") {
+        while fields.next_row(&mut row, wanted).expect("reads") {
             all.push(
                 row.iter()
                     .map(|field| match field {
@@ -396,6 +401,24 @@ mod tests {
             texts(&[
                 &[Some("1"), Some("a,\"b\"\r\n"), None],
                 &[Some("NULL"), Some("5\" x"), Some("open")],
+            ])
+        );
+    }
+
+    #[test]
+    fn a_separator_behind_the_last_wanted_field_begins_no_other() {
+        let csv = ast::FileFormat {
+            fields_terminated: Some(b",".as_slice().into()),
+            ..ast::FileFormat::default()
+        };
+        assert_eq!(
+            rows_of("1,2,\n3,,\n4,5,6\n7,\n8,9,", csv, 2),
+            texts(&[
+                &[Some("1"), Some("2")],
+                &[Some("3"), Some("")],
+                &[Some("4"), Some("5"), Some("6")],
+                &[Some("7"), Some("")],
+                &[Some("8"), Some("9")],
             ])
         );
     }
