@@ -38,7 +38,7 @@ pub(super) fn columns_extensions(
 ) -> Result<()> {
     for table in visible_tables(exec, lookup) {
         for column in table.declared_columns() {
-            let names = [&table.schema, &table.name, &column.name].map(|name| text(name));
+            let names = [&table.schema, &table.name, &column.name].map(text);
             let row_of = [text(CATALOG)].into_iter().chain(names);
             let values: Vec<Value> = row_of.chain([Value::Null, Value::Null]).collect();
             row(exec, &values)?;
@@ -46,7 +46,7 @@ pub(super) fn columns_extensions(
     }
     for view in visible_views(exec, lookup) {
         for column in &view.columns {
-            let names = [&view.schema, &view.name, column].map(|name| text(name));
+            let names = [&view.schema, &view.name, column].map(text);
             let row_of = [text(CATALOG)].into_iter().chain(names);
             let values: Vec<Value> = row_of.chain([Value::Null, Value::Null]).collect();
             row(exec, &values)?;
