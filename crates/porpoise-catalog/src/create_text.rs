@@ -3,8 +3,10 @@
 
 use std::fmt::Write;
 
+use compact_str::CompactString;
 use porpoise_core::quote::{name, quoted};
 use porpoise_core::variables::SessionVars;
+use porpoise_sql::{ast, stack};
 use porpoise_types::{Collation, DataType, Value, convert};
 
 use crate::{
@@ -285,29 +287,72 @@ pub fn schema(schema: &Schema, if_not_exists: bool) -> String {
     )
 }
 
-/// SHOW CREATE VIEW's text.
+/// SHOW CREATE VIEW's text. Names have no schema where all are in the current one.
 pub fn view(view: &View, current_schema: Option<&str>) -> String {
-    let (user, host) = view
-        .definer
-        .rsplit_once('@')
-        .unwrap_or((&view.definer, "%"));
+    let (query, depth) = query_of(view).unzip();
+    stack::reserve(depth.unwrap_or(0), || {
+        view_text(view, query, current_schema)
+    })
+}
+
+fn view_text(view: &View, query: Option<ast::Query>, current_schema: Option<&str>) -> String {
+    let (user, host) = view.definer_name();
     let security = if view.invoker { "INVOKER" } else { "DEFINER" };
-    let qualified = if current_schema == Some(view.schema.as_str()) {
-        name(&view.name)
-    } else {
-        format!("{}.{}", name(&view.schema), name(&view.name))
+    let is_here = current_schema == Some(view.schema.as_str());
+    let qualified = match is_here {
+        true => name(&view.name),
+        false => format!("{}.{}", name(&view.schema), name(&view.name)),
     };
-    let columns: Vec<String> = view.columns.iter().map(|column| name(column)).collect();
+    let here = query.as_ref().filter(|_| is_here);
+    let sql = here.and_then(|query| query.without_schema(&view.schema));
     let mut out = format!(
-        "CREATE ALGORITHM={} DEFINER={}@{} SQL SECURITY {security} VIEW {qualified} ({}) AS {}",
+        "CREATE ALGORITHM={} DEFINER={}@{} SQL SECURITY {security} VIEW {qualified}{} AS {}",
         view.algorithm,
         name(user),
         name(host),
-        columns.join(","),
-        view.sql
+        column_list(view, query.as_ref()),
+        sql.as_ref().unwrap_or(&view.sql)
     );
     if !view.check_option.is_empty() {
         let _ = write!(out, " WITH {} CHECK OPTION", view.check_option);
     }
     out
+}
+
+/// A view's query, and how deep it nests; its text doesn't depend on any session's sql_mode.
+fn query_of(view: &View) -> Option<(ast::Query, u32)> {
+    let parsed = porpoise_sql::parse_statement(view.sql.as_bytes(), 0, porpoise_sql::Modes::NONE);
+    let porpoise_sql::Parsed {
+        statement, depth, ..
+    } = parsed.ok()??;
+    match statement {
+        ast::Statement::Query(query) => Some((*query, depth)),
+        _ => None,
+    }
+}
+
+/// ` (a,b)` where the view's columns are called otherwise than its query's.
+fn column_list(view: &View, query: Option<&ast::Query>) -> String {
+    let names = query.and_then(|query| item_names(&query.body));
+    if names.is_some_and(|names| names.iter().copied().eq(view.columns.iter().map(Some))) {
+        return String::new();
+    }
+    let columns: Vec<String> = view.columns.iter().map(|column| name(column)).collect();
+    format!(" ({})", columns.join(","))
+}
+
+/// The aliases of a query's columns; `None` for what is no select list.
+fn item_names(body: &ast::QueryBody) -> Option<Vec<Option<&CompactString>>> {
+    match body {
+        ast::QueryBody::Select(select) => {
+            let names = select.items.iter().map(|item| match item {
+                ast::SelectItem::Expr { alias, .. } => alias.as_ref().map(|alias| &alias.0),
+                _ => None,
+            });
+            Some(names.collect())
+        }
+        ast::QueryBody::SetOperation(operation) => item_names(&operation.left),
+        ast::QueryBody::Query(query) => item_names(&query.body),
+        ast::QueryBody::Values(_) | ast::QueryBody::Table(_) => None,
+    }
 }

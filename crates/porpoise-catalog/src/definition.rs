@@ -33,7 +33,7 @@ use crate::Statistics;
 /// A schema (database), without what is in it.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// As it was created. Names of schemas compare by case (`lower_case_table_names=0`).
+    /// As it was created, or in lower case (`lower_case_table_names=1`); compares by case.
     pub name: CompactString,
     /// The default of its tables.
     pub collation: Collation,

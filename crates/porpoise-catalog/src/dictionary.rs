@@ -9,6 +9,7 @@
 //! 'd'                     the key that says how users without an account are asked
 //! 'x' space               nothing: a space that belongs to no table yet, or only to a session
 //! 'f'                     the format's version
+//! 'n'                     lower_case_table_names, as the database was made
 //! ```
 //!
 //! Values are JSON, so that a field can be added without a new format.
@@ -50,6 +51,7 @@ pub const DICTIONARY_SPACE: SpaceId = SpaceId(0);
 const FORMAT: u32 = 1;
 
 const FORMAT_KEY: &[u8] = b"f";
+const LOWER_CASE_KEY: &[u8] = b"n";
 /// The records of accounts, which the crate of accounts reads and writes itself.
 pub const KIND_ACCOUNT: u8 = b'a';
 /// The record of the key that chooses plugins for users without an account.
@@ -67,6 +69,8 @@ pub const BUILT_IN_SCHEMAS: [&str; 4] =
 /// What DDL statements share: the lock that admits one change at a time, and the next ids and
 /// versions.
 pub struct Dictionary {
+    /// `lower_case_table_names` is 1: all names are in lower case, as statements' are then.
+    pub lowers_names: bool,
     /// Held by the change under way.
     pub(crate) change: Mutex<()>,
     next_table: AtomicU32,
@@ -76,12 +80,16 @@ pub struct Dictionary {
 
 impl Dictionary {
     /// Reads every definition. The time it takes grows with the number of tables, not of rows.
+    ///
+    /// `lowers_names` is what `lower_case_table_names` is to be: what the database was made with,
+    /// where the caller doesn't say.
     pub fn open(
         store: &Store,
         locks: &Arc<MetadataLocks>,
         binder: BindExpression,
+        lowers_names: Option<bool>,
     ) -> Result<(Dictionary, Catalog)> {
-        prepare(store)?;
+        let lowers_names = prepare(store, lowers_names)?;
         let mut catalog = Catalog {
             version: 1,
             schemas: HashMap::new(),
@@ -130,6 +138,7 @@ impl Dictionary {
             catalog.put(&schema, &name, Relation::View(Arc::new(view)));
         }
         let dictionary = Dictionary {
+            lowers_names,
             change: Mutex::new(()),
             next_table: AtomicU32::new(last_table + 1),
             next_version: AtomicU64::new(last_version + 1),
@@ -154,13 +163,17 @@ impl Dictionary {
     }
 }
 
-/// Makes the dictionary's space on a fresh store, and clears away what a crash left.
-fn prepare(store: &Store) -> Result<()> {
+/// Makes the dictionary's space on a fresh store, and clears away what a crash left. Returns whether
+/// names are in lower case: a database keeps what it was made with.
+fn prepare(store: &Store, wanted: Option<bool>) -> Result<bool> {
     let mut transaction = store.begin();
     match transaction.get(DICTIONARY_SPACE, FORMAT_KEY, <[u8]>::to_vec)? {
         None => {
             transaction.create_space(DICTIONARY_SPACE);
             transaction.insert(DICTIONARY_SPACE, FORMAT_KEY, FORMAT.to_string().as_bytes());
+            if wanted == Some(true) {
+                transaction.insert(DICTIONARY_SPACE, LOWER_CASE_KEY, b"1");
+            }
         }
         Some(found) => {
             let found: u32 = std::str::from_utf8(&found)
@@ -174,6 +187,14 @@ fn prepare(store: &Store) -> Result<()> {
             }
         }
     }
+    let kept = transaction.get(DICTIONARY_SPACE, LOWER_CASE_KEY, |value| value == b"1")?;
+    let kept = kept.unwrap_or(false);
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != kept) {
+        let (wanted, kept) = (u8::from(wanted), u8::from(kept));
+        return Err(Error::engine_error(format!(
+            "Different lower_case_table_names settings for server ('{wanted}') and data dictionary ('{kept}')."
+        )));
+    }
     for (key, ()) in scan_kind(store, KIND_UNCLAIMED, |_| Ok(()))? {
         if let Ok(space) = <[u8; 4]>::try_from(key.as_slice()) {
             transaction.drop_space(SpaceId(u32::from_be_bytes(space)));
@@ -183,7 +204,7 @@ fn prepare(store: &Store) -> Result<()> {
     if transaction.has_writes() {
         transaction.commit()?.wait()?;
     }
-    Ok(())
+    Ok(kept)
 }
 
 fn dictionary_key(kind: u8, name: &[u8]) -> Vec<u8> {

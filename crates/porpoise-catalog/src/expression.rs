@@ -55,27 +55,53 @@ pub fn columns(expr: &Expr) -> Vec<usize> {
     found
 }
 
-/// What a generated column or a check may not hold: the function's name, or what it is.
-pub fn disallowed_function(expr: &Expr) -> Option<String> {
+/// What an expression that belongs to a table may not hold, or not everywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disallowed {
+    /// A function whose value isn't its arguments' alone.
+    Function(String),
+    /// A parameter of a prepared statement, or a subquery.
+    Nameless,
+    /// A user variable or system variable.
+    Variable,
+}
+
+/// The first thing in the expression that generated columns and checks may not hold.
+pub fn disallowed(expr: &Expr) -> Option<Disallowed> {
     let mut found = None;
-    for_each(expr, &mut |node| match &node.kind {
-        ExprKind::Call { function, .. } if function.purity != Purity::Pure => {
-            found.get_or_insert_with(|| function.name.to_ascii_lowercase());
-        }
-        ExprKind::Subquery { .. } => {
-            found.get_or_insert_with(|| "subquery".to_string());
-        }
-        ExprKind::UserVariable(_)
-        | ExprKind::AssignUserVariable { .. }
-        | ExprKind::SystemVariable { .. } => {
-            found.get_or_insert_with(|| "variable".to_string());
-        }
-        _ => {}
+    for_each(expr, &mut |node| {
+        let here = match &node.kind {
+            ExprKind::Call { function, .. } if function.purity != Purity::Pure => {
+                Disallowed::Function(function.name.to_ascii_lowercase())
+            }
+            ExprKind::Subquery { .. } | ExprKind::Parameter(_) => Disallowed::Nameless,
+            ExprKind::UserVariable(_)
+            | ExprKind::AssignUserVariable { .. }
+            | ExprKind::SystemVariable { .. } => Disallowed::Variable,
+            _ => return,
+        };
+        found.get_or_insert(here);
+    });
+    found
+}
+
+/// The first thing in the expression that a default may not hold. Functions of any kind may.
+pub fn disallowed_in_default(expr: &Expr) -> Option<Disallowed> {
+    let mut found = None;
+    for_each(expr, &mut |node| {
+        let here = match &node.kind {
+            ExprKind::Subquery { .. } | ExprKind::Parameter(_) => Disallowed::Nameless,
+            ExprKind::UserVariable(_)
+            | ExprKind::AssignUserVariable { .. }
+            | ExprKind::SystemVariable { .. } => Disallowed::Variable,
+            _ => return,
+        };
+        found.get_or_insert(here);
     });
     found
 }
 
 /// Whether the same row always gives the same value.
 pub fn is_deterministic(expr: &Expr) -> bool {
-    disallowed_function(expr).is_none()
+    disallowed(expr).is_none()
 }

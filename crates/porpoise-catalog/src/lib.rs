@@ -34,7 +34,7 @@ use porpoise_storage::SpaceId;
 pub struct Catalog {
     /// Grows with every change.
     pub version: u64,
-    /// By name; names compare by case (`lower_case_table_names=0`).
+    /// By name; names compare by case.
     pub schemas: HashMap<CompactString, Arc<SchemaEntry>>,
     /// The tables whose foreign keys name a table, by its schema and name.
     pub(crate) children: Arc<HashMap<TableName, Vec<TableName>>>,

@@ -372,12 +372,15 @@ fn serve_with(config: ServeConfig, options: Options, log_error: &str) -> Result<
     let wanted = options.get("open_files_limit").and_then(parse_size);
     let wanted = wanted.unwrap_or(0);
     let mut variables = options.into_pairs();
-    for (name, end) in [
-        ("general_log_file", ".log"),
-        ("slow_query_log_file", "-slow.log"),
+    let log_file = |end| format!("{}{end}", host_name());
+    for (name, value) in [
+        ("general_log_file", log_file(".log")),
+        ("slow_query_log_file", log_file("-slow.log")),
+        // A server that isn't told how names compare says so: a folder made otherwise is refused.
+        ("lower_case_table_names", "0".to_string()),
     ] {
         if !variables.iter().any(|(given, _)| given == name) {
-            variables.push((name.to_string(), format!("{}{end}", host_name())));
+            variables.push((name.to_string(), value));
         }
     }
     let engine_options = EngineOptions {

@@ -318,7 +318,13 @@ errors! {
     CheckOtherColumn check_other_column(check) = 3813 "HY000" "Column check constraint '{}' references other column.";
     CheckFunctionNotAllowed check_function_not_allowed(check, function) = 3814 "HY000" "An expression of a check constraint '{}' contains disallowed function: {}.";
     CheckUsesColumn check_uses_column(check, column) = 3959 "HY000" "Check constraint '{}' uses column '{}', hence column cannot be dropped or renamed.";
-    DefaultFunctionNotAllowed default_function_not_allowed(column) = 3770 "HY000" "Default value expression of column '{}' contains a disallowed function.";
+    CheckHoldsDisallowed check_holds_disallowed(check) = 3815 "HY000" "An expression of a check constraint '{}' contains disallowed function.";
+    CheckUsesVariable check_uses_variable(check) = 3816 "HY000" "An expression of a check constraint '{}' cannot refer to a user or system variable.";
+    DefaultRefersForward default_refers_forward(column) = 3767 "HY000" "Default value expression of column '{}' cannot refer to a column defined after it if that column is a generated column or has an expression as default value.";
+    DefaultRefersAutoIncrement default_refers_auto_increment(column) = 3768 "HY000" "Default value expression of column '{}' cannot refer to an auto-increment column.";
+    DefaultHoldsDisallowed default_holds_disallowed(column) = 3769 "HY000" "Default value expression of column '{}' contains a disallowed function.";
+    DefaultUsesVariable default_uses_variable(column) = 3772 "HY000" "Default value expression of column '{}' cannot refer user or system variables.";
+    DependentDefault dependent_default(column, table) = 3766 "HY000" "Column '{}' of table '{}' has a default value expression dependency and cannot be dropped or renamed.";
     NotBaseTable not_base_table(schema, table) = 1347 "HY000" "'{}.{}' is not BASE TABLE";
     NotView not_view(schema, table) = 1347 "HY000" "'{}.{}' is not VIEW";
     CannotDropNeededIndex cannot_drop_needed_index(index) = 1553 "HY000" "Cannot drop index '{}': needed in a foreign key constraint";
@@ -470,7 +476,9 @@ errors! {
     GeneratedRefersForward generated_refers_forward() = 3107 "HY000" "Generated column can refer only to generated columns defined prior to it.";
     GeneratedRefersAutoIncrement generated_refers_auto_increment(column) = 3109 "HY000" "Generated column '{}' cannot refer to auto-increment column.";
     DependentGeneratedColumn dependent_generated_column(column) = 3108 "HY000" "Column '{}' has a generated column dependency.";
-    GeneratedFunctionNotAllowed generated_function_not_allowed(column) = 3102 "HY000" "Expression of generated column '{}' contains a disallowed function.";
+    GeneratedHoldsDisallowed generated_holds_disallowed(column) = 3102 "HY000" "Expression of generated column '{}' contains a disallowed function.";
+    GeneratedFunctionNotAllowed generated_function_not_allowed(column, function) = 3763 "HY000" "Expression of generated column '{}' contains a disallowed function: {}.";
+    GeneratedUsesVariable generated_uses_variable(column) = 3765 "HY000" "Expression of generated column '{}' cannot refer user or system variables.";
     InvalidJsonText invalid_json_text(position, message) = 3140 "22032" "Invalid JSON text: \"{1}\" at position {0} in value for column.";
     InvalidJsonTextInParameter invalid_json_text_in_parameter(parameter, function, message, position) = 3141 "22032" "Invalid JSON text in argument {} to function {}: \"{}\" at position {}.";
     InvalidJsonPath invalid_json_path(position) = 3143 "42000" "Invalid JSON path expression. The error is around character position {}.";

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use porpoise_catalog::index_entry;
 use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{IndexKind, Table};
+use porpoise_catalog::{ColumnDefault, IndexKind, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_executor::eval::Evaluate;
 use porpoise_executor::{Exec, View, column_value, defaults, row_check, write};
@@ -174,18 +174,26 @@ pub fn rebuild(
     let origins: Vec<Option<usize>> = record.columns.iter().map(|column| column.origin).collect();
     let keeps_keys = old.primary_key().is_none() && new.primary_key().is_none();
     let auto = new.auto_increment_column();
+    let is_computed = |at: usize| {
+        let default = &new.columns[at].default;
+        origins[at].is_none() && matches!(default, ColumnDefault::Expression { .. })
+    };
+    let computes = (0..origins.len()).any(is_computed);
     let (mut auto_max, mut row_number) = (0u64, 0u64);
     let mut value = Vec::new();
     let layout = layout_of(new);
     let rows = in_batches(ddl, old.space, &layout, |exec, key, row| {
         let mut values = Vec::with_capacity(new.columns.len());
-        for (column, origin) in new.columns.iter().zip(&origins) {
+        for (at, (column, origin)) in new.columns.iter().zip(&origins).enumerate() {
             values.push(match origin {
                 Some(origin) => carried(exec, old, *origin, column, row)?,
-                None if column.generated.is_some() => Value::Null,
+                None if column.generated.is_some() || is_computed(at) => Value::Null,
                 None if column.auto_increment => auto_value(auto_max + 1, &column.ty),
                 None => added(exec, column)?,
             });
+        }
+        if computes {
+            defaults::compute_defaults(exec, new, SlotId(0), &mut values, is_computed)?;
         }
         row_check::finish_row(exec, new, SlotId(0), &values)?;
         if let Some(auto) = auto {
@@ -248,7 +256,9 @@ fn carried(
         }
         return Ok(value);
     }
-    if *from == column.ty {
+    // An ENUM's '' stands for a value that was none of its members: it stays so.
+    let is_no_member = matches!((from, &value), (DataType::Enum(_), Value::UInt(0)));
+    if *from == column.ty || (is_no_member && matches!(column.ty, DataType::Enum(_))) {
         Ok(value)
     } else {
         column_value::store(exec, column, value, from)
@@ -257,7 +267,7 @@ fn carried(
 
 /// The value of a new column in old rows.
 fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value> {
-    let value = defaults::default_value(exec, column, false)?;
+    let value = defaults::default_value(exec, column, SlotId(0), false)?;
     if !value.is_null() || column.nullable {
         return Ok(value);
     }

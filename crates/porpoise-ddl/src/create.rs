@@ -57,6 +57,10 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
     if exists(ddl, &name, create.temporary, create.if_not_exists)? {
         return Ok(Completion::default());
     }
+    if !create.temporary {
+        let locked = &ddl.session.locked_tables;
+        locked.admits_change(&name.schema, &name.table)?;
+    }
     if create.partition_by.is_some() {
         return Err(Error::not_supported_yet("PARTITION BY"));
     }
@@ -462,6 +466,10 @@ pub fn create_like(
     let (name, source) = (ddl.resolve(name)?, ddl.resolve(source)?);
     if exists(ddl, &name, temporary, if_not_exists)? {
         return Ok(Completion::default());
+    }
+    if !temporary {
+        let locked = &ddl.session.locked_tables;
+        locked.admits_change(&name.schema, &name.table)?;
     }
     let source = ddl.table(&source)?;
     let mut record = TableRecord::of(&source);

@@ -129,6 +129,7 @@ pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Com
             change.drop_schema(name);
             change.commit()?;
             std::mem::drop(locked);
+            ddl.session.locked_tables.forget(&dropped);
             break tables;
         }
     };

@@ -55,8 +55,12 @@ pub fn drop_tables(
         ddl.session
             .warn(Level::Note, Error::unknown_table(name).into_condition());
     }
+    for name in &base {
+        let locked = &ddl.session.locked_tables;
+        locked.admits_change(&name.schema, &name.table)?;
+    }
     if !base.is_empty() {
-        let (dropped, _held) = match lock::tables(ddl, &base, Mode::Exclusive) {
+        let (dropped, held) = match lock::tables(ddl, &base, Mode::Exclusive) {
             Err(error) if error.is(ErrorKind::NoSuchTable) && if_exists => {
                 (Vec::new(), MdlTicket::default())
             }
@@ -68,6 +72,8 @@ pub fn drop_tables(
             change.drop_relation(&table.schema, &table.name);
         }
         change.commit()?;
+        std::mem::drop(held);
+        ddl.session.locked_tables.forget(&dropped);
     }
     for name in temporary {
         drop_temporary(ddl, &name)?;
@@ -135,6 +141,10 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
         return Ok(Completion::default());
     }
     let (table, _held) = lock::table(ddl, &name)?;
+    if !table.temporary {
+        let locked = &ddl.session.locked_tables;
+        locked.admits_change(&name.schema, &name.table)?;
+    }
     foreign_keys::check_truncated(ddl, &table)?;
     let mut record = TableRecord::of(&table);
     record.version = ddl.shared.dictionary.next_version();

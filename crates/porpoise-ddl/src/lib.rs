@@ -82,13 +82,21 @@ pub fn execute(
             name,
             source,
         } => create::create_like(ddl, *temporary, *if_not_exists, name, source),
-        S::AlterTable(alter) => alter::alter(ddl, &alter.table, &alter.actions),
-        S::CreateIndex { index, table, .. } => {
-            alter::alter(ddl, table, &[ast::AlterAction::AddIndex((**index).clone())])
+        S::AlterTable(alter) => {
+            alter::alter(ddl, &alter.table, &alter.actions, alter.algorithm.as_ref())
         }
-        S::DropIndex { name, table, .. } => {
-            alter::alter(ddl, table, &[ast::AlterAction::DropIndex(name.clone())])
-        }
+        S::CreateIndex { index, table, .. } => alter::alter(
+            ddl,
+            table,
+            &[ast::AlterAction::AddIndex((**index).clone())],
+            None,
+        ),
+        S::DropIndex { name, table, .. } => alter::alter(
+            ddl,
+            table,
+            &[ast::AlterAction::DropIndex(name.clone())],
+            None,
+        ),
         S::DropTable {
             temporary,
             if_exists,

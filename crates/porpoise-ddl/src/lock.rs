@@ -208,6 +208,9 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
     let (tables, grant) = loop {
         let tables = find(ddl)?;
         let mut wants: Vec<MdlRequest> = Vec::with_capacity(tables.len());
+        if wanted.iter().any(|(_, mode, _)| *mode == LockedMode::Write) {
+            wants.push(metadata::intention(&ddl.shared.locks));
+        }
         for (table, (name, mode, _)) in tables.iter().zip(&wanted) {
             // What may be altered under the lock needs its schema.
             let intention = metadata::Mode::IntentionExclusive;

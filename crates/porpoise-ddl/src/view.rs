@@ -11,7 +11,7 @@ use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::plan::{Plan, PlanKind};
-use porpoise_planner::{self as planner, Context};
+use porpoise_planner::{self as planner, Context, usable_name};
 use porpoise_session::check;
 use porpoise_sql::ast;
 
@@ -21,10 +21,14 @@ impl Ddl<'_> {
     /// Plans a query whose rows a definition takes, against the newest catalog. The session may
     /// read what it names.
     pub fn plan(&self, statement: &ast::Statement) -> Result<Plan> {
-        self.planned(|context| planner::plan(statement, context))
+        self.planned(|context| planner::plan(statement, context), |plan| plan)
     }
 
-    fn planned(&self, plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>) -> Result<Plan> {
+    fn planned<T>(
+        &self,
+        plan: impl FnOnce(&Context<'_>) -> Result<T, PlanError>,
+        plan_of: impl FnOnce(&T) -> &Plan,
+    ) -> Result<T> {
         let catalog = self.shared.catalog.load_full();
         let context = Context {
             catalog: &catalog,
@@ -37,10 +41,10 @@ impl Ddl<'_> {
             trace: None,
         };
         let accounts = &self.shared.accounts;
-        let plan =
+        let planned =
             plan(&context).map_err(|failed| check::refuse(self.session, accounts, failed))?;
-        check::plan(self.session, accounts, &plan)?;
-        Ok(plan)
+        check::plan(self.session, accounts, plan_of(&planned))?;
+        Ok(planned)
     }
 
     /// The account whose rights a view is to have: the session's, unless DEFINER names another.
@@ -92,7 +96,10 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
     if create.query.into.is_some() {
         return Err(Error::view_select_clause("INTO"));
     }
-    let plan = ddl.planned(|context| planner::plan_view(&create.query, context))?;
+    let (plan, names) = ddl.planned(
+        |context| planner::plan_view(&create.query, context),
+        |(plan, _)| plan,
+    )?;
     let PlanKind::Query(query) = &plan.kind else {
         return Err(Error::not_supported_yet("this query in a view"));
     };
@@ -125,7 +132,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
         schema: name.schema.clone(),
         name: name.table.clone(),
         version: ddl.shared.dictionary.next_version(),
-        sql: super::canonical::query(&create.query, &query.columns),
+        sql: create.query.with_names(&names).to_string(),
         columns,
         definer,
         invoker: create.invoker == Some(true),
@@ -159,13 +166,4 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
     change.put_view(record, old)?;
     change.commit()?;
     Ok(Completion::default())
-}
-
-/// A name for a column whose text can't be one.
-fn usable_name(name: &str, at: usize) -> CompactString {
-    if name.is_empty() || name.chars().count() > 64 || name.ends_with(' ') {
-        format!("Name_exp_{}", at + 1).into()
-    } else {
-        name.into()
-    }
 }

@@ -38,6 +38,12 @@ pub struct EngineOptions {
     pub variables: Vec<(String, String)>,
 }
 
+/// Whether an option is that variable, written with dashes or underscores.
+fn is_lower_case_table_names(name: &str) -> bool {
+    name.replace('-', "_")
+        .eq_ignore_ascii_case("lower_case_table_names")
+}
+
 impl Engine {
     /// Opens a database, making it if it isn't there.
     pub fn open(options: EngineOptions) -> Result<Engine> {
@@ -57,8 +63,14 @@ impl Engine {
         porpoise_infoschema::register();
         porpoise_locks::prepare_fences();
         let metadata_locks = Arc::<MetadataLocks>::default();
-        let (dictionary, catalog) =
-            Dictionary::open(&store, &metadata_locks, bind_table_expression)?;
+        // Who doesn't say takes a database as it is.
+        let is_said = |(name, _): &(String, String)| is_lower_case_table_names(name);
+        let wanted = options.variables.iter().any(is_said);
+        let wanted = wanted.then(|| variables.get_u64("lower_case_table_names") == 1);
+        let binder = bind_table_expression;
+        let (dictionary, catalog) = Dictionary::open(&store, &metadata_locks, binder, wanted)?;
+        let lowers_names = u8::from(dictionary.lowers_names).to_string();
+        variables.learn("lower_case_table_names", &lowers_names);
         let accounts = Accounts::open(&store)?;
         let shared = Shared {
             locks: Locks::new(metadata_locks, store.clone()),

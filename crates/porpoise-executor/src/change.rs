@@ -52,7 +52,7 @@ fn assign(
         let value = match &assignment.value {
             // It is computed from what the row will be.
             None if column.generated.is_some() => continue,
-            None => defaults::default_value(exec, column, true)?,
+            None => defaults::default_value(exec, column, target.slot, true)?,
             Some(expr) => {
                 let value = expr.eval(exec)?;
                 column_value::store(exec, column, value, &expr.ty)?

@@ -1,7 +1,7 @@
 //! Values for columns that a statement gives none: DEFAULT, explicit and implicit (MySQL 8.4
 //! manual, 13.6).
 
-use porpoise_catalog::{Column, ColumnDefault};
+use porpoise_catalog::{Column, ColumnDefault, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::EvalContext;
 use porpoise_expr::{Expr, SlotId};
@@ -12,6 +12,7 @@ use crate::Exec;
 use crate::column_value::store;
 use crate::eval::Evaluate;
 use crate::insert::Given;
+use crate::row_check::compute_generated;
 
 /// All columns' values: the given ones, and defaults for the others where asked.
 pub fn with_defaults(
@@ -22,7 +23,6 @@ pub fn with_defaults(
 ) -> Result<Vec<Value>> {
     let table = &plan.table;
     let mut values: Vec<Value> = vec![Value::Null; table.columns.len()];
-    let mut missing: u64 = 0;
     let mut set = vec![false; table.columns.len()];
     for (&column, value) in plan.columns.iter().zip(given) {
         if let Some(value) = value {
@@ -30,6 +30,7 @@ pub fn with_defaults(
             set[column] = true;
         }
     }
+    let mut missing = false;
     for (position, column) in table.columns.iter().enumerate() {
         if set[position] || column.generated.is_some() {
             continue;
@@ -41,22 +42,40 @@ pub fn with_defaults(
             continue;
         }
         match &column.default {
-            ColumnDefault::Expression { .. } => missing += 1,
-            _ => values[position] = default_value(exec, column, strict)?,
+            ColumnDefault::Expression { .. } => missing = true,
+            _ => values[position] = default_value(exec, column, plan.slot, strict)?,
         }
     }
-    if missing > 0 && strict {
-        for (position, column) in table.columns.iter().enumerate() {
-            if let (ColumnDefault::Expression { expr, .. }, false) =
-                (&column.default, set[position])
-            {
-                exec.fill(plan.slot, &values)?;
-                let value = eval_in(exec, expr, plan.slot)?;
-                values[position] = store(exec, column, value, &expr.ty)?;
-            }
-        }
+    if missing && strict {
+        let is_missing = |position: usize| !set[position];
+        compute_defaults(exec, table, plan.slot, &mut values, is_missing)?;
     }
     Ok(values)
+}
+
+/// Computes the default expressions of the columns that are missing, one after the other: each
+/// reads the row as it is by then, the generated columns before it included.
+pub fn compute_defaults(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: SlotId,
+    values: &mut [Value],
+    is_missing: impl Fn(usize) -> bool,
+) -> Result<()> {
+    exec.fill(slot, values)?;
+    for (position, column) in table.columns.iter().enumerate() {
+        if column.generated.is_some() {
+            compute_generated(exec, table, slot, [position])?;
+        } else if let ColumnDefault::Expression { expr, .. } = &column.default
+            && is_missing(position)
+        {
+            let value = eval_in(exec, expr, slot)?;
+            let value = store(exec, column, value, &expr.ty)?;
+            exec.set_column(slot, position, &value);
+            values[position] = value;
+        }
+    }
+    Ok(())
 }
 
 /// Evaluates an expression of the table's definition, which reads its row in slot 0, over another
@@ -74,13 +93,19 @@ pub fn eval_in(exec: &mut Exec<'_>, expr: &Expr, slot: SlotId) -> Result<Value> 
     value
 }
 
-/// The default of a column that no value was given for. Without one, strict mode refuses (1364).
-pub fn default_value(exec: &mut Exec<'_>, column: &Column, strict: bool) -> Result<Value> {
+/// The default of a column that no value was given for; an expression reads the row in the slot.
+/// Without a default, strict mode refuses (1364).
+pub fn default_value(
+    exec: &mut Exec<'_>,
+    column: &Column,
+    slot: SlotId,
+    strict: bool,
+) -> Result<Value> {
     Ok(match &column.default {
         ColumnDefault::Literal(value) => value.clone(),
         ColumnDefault::Now => now_for(exec, &column.ty),
         ColumnDefault::Expression { expr, .. } => {
-            let value = expr.eval(exec)?;
+            let value = eval_in(exec, expr, slot)?;
             store(exec, column, value, &expr.ty)?
         }
         ColumnDefault::None if column.nullable => Value::Null,

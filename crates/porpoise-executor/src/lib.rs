@@ -46,6 +46,7 @@ use porpoise_catalog::Catalog;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::{EvalContext, Expr};
+use porpoise_mdl::process::EXECUTING;
 use porpoise_mdl::{self as mdl, named_locks};
 use porpoise_planner::foreign_keys::ForeignKeyGraph;
 use porpoise_planner::key_range::KeyValues;
@@ -406,20 +407,33 @@ impl EvalContext for Exec<'_> {
         active_roles::current(self.session)
     }
 
-    fn before_waiting(&self) {
-        self.engine.locks.before_waiting();
+    fn before_waiting(&self, state: &'static str) {
+        let locks = &self.engine.locks;
+        if let Some(control) = locks.sessions.find(self.session.connection_id) {
+            control.set_state(state);
+        }
+        locks.before_waiting();
+    }
+
+    fn after_waiting(&self) {
+        let sessions = &self.engine.locks.sessions;
+        if let Some(control) = sessions.find(self.session.connection_id) {
+            control.set_state(EXECUTING);
+        }
     }
 
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> Result<bool> {
         let (locks, id) = (&self.engine.locks, self.session.connection_id);
-        locks.named.get(
+        let got = locks.named.get(
             &named_locks::name_key(name)?,
             id,
             timeout,
-            || locks.before_waiting(),
+            || self.before_waiting("User lock"),
             || mdl::closes_cycle(locks, id),
             || self.check_interrupt(),
-        )
+        );
+        self.after_waiting();
+        got
     }
 
     fn lock_owner(&self, name: &str) -> Result<Option<u64>> {

@@ -136,8 +136,9 @@ impl Fields {
         Ok(())
     }
 
-    /// The next line's fields; `None` at the file's end.
-    pub fn next_row(&mut self, row: &mut Vec<Field>) -> Result<bool> {
+    /// The next line's fields; false at the file's end. A separator behind the last of the fields
+    /// that are wanted, with nothing else before the line's end, begins no further one.
+    pub fn next_row(&mut self, row: &mut Vec<Field>, wanted: usize) -> Result<bool> {
         row.clear();
         self.charge.clear();
         let start = self.format.lines_starting.clone();
@@ -152,10 +153,16 @@ impl Fields {
         loop {
             let (field, ended) = self.field()?;
             row.push(field);
-            if ended != Ended::Field {
+            if ended != Ended::Field || (row.len() == wanted && self.line_ends()?) {
                 return Ok(true);
             }
         }
+    }
+
+    /// Takes the line's end if it comes next.
+    fn line_ends(&mut self) -> Result<bool> {
+        let end = self.format.lines_terminated.clone();
+        Ok(self.take(&end)? || self.is_at_end()?)
     }
 
     fn field(&mut self) -> Result<(Field, Ended)> {
@@ -261,7 +268,7 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
         fields.skip_line()?;
     }
     let mut row = Vec::new();
-    while fields.next_row(&mut row)? {
+    while fields.next_row(&mut row, load.targets.len())? {
         exec.check_interrupt()?;
         exec.row_number += 1;
         let mut given: Vec<Option<Value>> = vec![None; plan.columns.len()];
@@ -334,6 +341,11 @@ mod tests {
     use super::*;
 
     fn rows(text: &str, format: ast::FileFormat) -> Vec<Vec<Option<String>>> {
+        rows_of(text, format, usize::MAX)
+    }
+
+    /// The rows, read for that many columns.
+    fn rows_of(text: &str, format: ast::FileFormat, wanted: usize) -> Vec<Vec<Option<String>>> {
         let format = FileFormat::of(&format).expect("a format");
         let mut fields = Fields::new(
             Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
@@ -341,7 +353,7 @@ mod tests {
             &SessionVars::new(1),
         );
         let (mut all, mut row) = (Vec::new(), Vec::new());
-        while fields.next_row(&mut row).expect("reads") {
+        while fields.next_row(&mut row, wanted).expect("reads") {
             all.push(
                 row.iter()
                     .map(|field| match field {
@@ -389,6 +401,24 @@ mod tests {
             texts(&[
                 &[Some("1"), Some("a,\"b\"\r\n"), None],
                 &[Some("NULL"), Some("5\" x"), Some("open")],
+            ])
+        );
+    }
+
+    #[test]
+    fn a_separator_behind_the_last_wanted_field_begins_no_other() {
+        let csv = ast::FileFormat {
+            fields_terminated: Some(b",".as_slice().into()),
+            ..ast::FileFormat::default()
+        };
+        assert_eq!(
+            rows_of("1,2,\n3,,\n4,5,6\n7,\n8,9,", csv, 2),
+            texts(&[
+                &[Some("1"), Some("2")],
+                &[Some("3"), Some("")],
+                &[Some("4"), Some("5"), Some("6")],
+                &[Some("7"), Some("")],
+                &[Some("8"), Some("9")],
             ])
         );
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use porpoise_core::error::{Error, Result};
+use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::memory::{Charge, ITEMS_MANY, MemoryAccount, reclaim};
 use porpoise_expr::compare;
 use porpoise_expr::key;
@@ -256,7 +256,12 @@ impl<'a> Exec<'a> {
                     row.push(output.eval(self)?);
                 }
                 if input.next(self)? {
-                    return Err(Error::subquery_returns_many_rows());
+                    let error = Error::subquery_returns_many_rows();
+                    if !self.session.statement.ignores_errors {
+                        return Err(error);
+                    }
+                    self.session.warn(Level::Warning, error.into_condition());
+                    row.fill(Value::Null);
                 }
                 Ok(SubplanResult::Row(row))
             }

@@ -125,6 +125,7 @@ impl Lookup {
                 }
                 let value = value.eval(exec)?;
                 let Value::Text(text) = value else { continue };
+                let text = CompactString::from(exec.session.folded(&text));
                 if SCHEMA_COLUMNS.contains(&name) {
                     lookup.schema = Some(text);
                 } else if NAME_COLUMNS.contains(&name) {

@@ -29,8 +29,11 @@ pub trait EvalContext {
     fn current_user(&self) -> String;
     /// CURRENT_ROLE(): the active roles, or `NONE`.
     fn current_role(&self) -> String;
-    /// The statement is about to wait: its thread's other work goes elsewhere.
-    fn before_waiting(&self);
+    /// The statement is about to wait: its thread's other work goes elsewhere, and the process list
+    /// shows the state.
+    fn before_waiting(&self, state: &'static str);
+    /// It waits no longer.
+    fn after_waiting(&self);
     /// GET_LOCK(): waits for a named lock, without end if there is no timeout. Whether it was
     /// taken.
     ///

@@ -288,11 +288,12 @@ fn sleep(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if seconds < 0.0 {
         return Err(Error::wrong_arguments("sleep"));
     }
-    call.context.before_waiting();
+    call.context.before_waiting("User sleep");
     let end = std::time::Instant::now() + Duration::from_secs_f64(seconds.min(31_536_000.0));
     while let Some(left) = end.checked_duration_since(std::time::Instant::now()) {
         call.context.check_interrupt()?;
         std::thread::sleep(left.min(STEP));
     }
+    call.context.after_waiting();
     Ok(Value::Int(0))
 }

@@ -4,11 +4,11 @@
 //! the difference. Results longer than `max_allowed_packet` are NULL with a warning.
 
 use porpoise_core::error::Result;
-use porpoise_expr::Expr;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure, volatile,
 };
 use porpoise_expr::typing;
+use porpoise_expr::{Expr, ExprKind};
 use porpoise_types::{BlobSize, Collation, CompactString, DataType, Value, convert};
 
 pub(super) const STRING: &[ArgumentKind] = &[ArgumentKind::String];
@@ -123,7 +123,7 @@ pub static TABLE: &[Function] = &[
             ArgumentKind::Integer,
             ArgumentKind::Mixed,
         ],
-        Returns::By(long_type),
+        Returns::By(padded_type),
         Eval::Strict(|call, values| pad(call, values, true)),
     ),
     pure(
@@ -158,7 +158,7 @@ pub static TABLE: &[Function] = &[
         "REPEAT",
         exactly(2),
         &[ArgumentKind::String, ArgumentKind::Integer],
-        Returns::By(long_type),
+        Returns::By(repeated_type),
         Eval::Strict(repeat),
     ),
     pure(
@@ -187,7 +187,7 @@ pub static TABLE: &[Function] = &[
             ArgumentKind::Integer,
             ArgumentKind::Mixed,
         ],
-        Returns::By(long_type),
+        Returns::By(padded_type),
         Eval::Strict(|call, values| pad(call, values, false)),
     ),
     pure(
@@ -455,6 +455,35 @@ fn rest_type(arguments: &[Expr]) -> Result<DataType> {
 
 pub(super) fn long_type(arguments: &[Expr]) -> Result<DataType> {
     sized(arguments, u64::MAX)
+}
+
+/// A count that the statement says, and nothing else decides.
+fn constant_count(argument: Option<&Expr>) -> Option<u64> {
+    match argument.map(|argument| &argument.kind) {
+        Some(ExprKind::Literal(Value::Int(count))) => Some(u64::try_from(*count).unwrap_or(0)),
+        Some(ExprKind::Literal(Value::UInt(count))) => Some(*count),
+        _ => None,
+    }
+}
+
+/// As many characters as REPEAT's constant count gives.
+fn repeated_type(arguments: &[Expr]) -> Result<DataType> {
+    let chars = arguments
+        .first()
+        .map_or(0, |argument| argument.ty.max_chars());
+    let count = constant_count(arguments.get(1));
+    sized(
+        arguments.get(..1).unwrap_or_default(),
+        count.map_or(u64::MAX, |count| chars.saturating_mul(count)),
+    )
+}
+
+/// As many characters as LPAD's and RPAD's constant length says.
+fn padded_type(arguments: &[Expr]) -> Result<DataType> {
+    sized(
+        arguments,
+        constant_count(arguments.get(1)).unwrap_or(u64::MAX),
+    )
 }
 
 pub(super) fn bytes_type(_: &[Expr]) -> Result<DataType> {

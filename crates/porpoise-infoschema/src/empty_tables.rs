@@ -17,6 +17,18 @@ fn no_rows(_: &mut Exec<'_>, _: &Lookup, _: Sink<'_>) -> Result<()> {
 
 pub const TABLES: &[VirtualSource] = &[
     empty(
+        "ST_GEOMETRY_COLUMNS",
+        &[
+            ("TABLE_CATALOG", name, false),
+            ("TABLE_SCHEMA", exact, false),
+            ("TABLE_NAME", exact, false),
+            ("COLUMN_NAME", name, true),
+            ("SRS_NAME", name, true),
+            ("SRS_ID", uint, true),
+            ("GEOMETRY_TYPE_NAME", long, true),
+        ],
+    ),
+    empty(
         "ROUTINES",
         &[
             ("SPECIFIC_NAME", name, false),

@@ -97,6 +97,10 @@ pub(crate) fn medium() -> DataType {
     }
 }
 
+pub(crate) fn json() -> DataType {
+    DataType::Json
+}
+
 pub(crate) fn yes_no() -> DataType {
     DataType::Varchar {
         length: 3,

@@ -85,6 +85,9 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
                 .load(Ordering::Relaxed)
                 .to_string(),
         ),
+        // No connection is encrypted.
+        ("Ssl_cipher", String::new()),
+        ("Ssl_version", String::new()),
         ("Threads_connected", processes.len().to_string()),
         ("Threads_running", running.to_string()),
         ("Uptime", uptime_s.to_string()),

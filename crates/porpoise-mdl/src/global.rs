@@ -32,7 +32,8 @@ impl GlobalReadLock {
 
 /// A change that runs, or a commit.
 pub struct Changing<'a> {
-    fast_path: &'a MdlFastPath,
+    /// `None`: the session has what it needs for longer.
+    fast_path: Option<&'a MdlFastPath>,
     control: &'a Control,
     is_commit: bool,
 }
@@ -41,37 +42,49 @@ impl Drop for Changing<'_> {
     #[inline]
     fn drop(&mut self) {
         self.control.held.set_changing(self.is_commit, false);
-        self.fast_path.leave(TableUse::Write);
+        if let Some(fast_path) = self.fast_path {
+            fast_path.leave(TableUse::Write);
+        }
     }
 }
 
-/// Begins a statement that changes something, of a session that `holds` the global read lock itself
-/// or doesn't (1223); waits while a session has the global read lock, or waits for it.
+/// What a session holds of the global read lock beyond its statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldGlobally {
+    /// Nothing.
+    Nothing,
+    /// FLUSH TABLES WITH READ LOCK: it changes nothing itself (1223).
+    ReadLock,
+    /// LOCK TABLES … WRITE: who wants the global read lock waits for it already.
+    Intention,
+}
+
+/// Begins a statement that changes something; waits while a session has the global read lock, or waits for it.
 #[inline]
 pub fn begin_change<'a>(
     locks: &'a Locks,
     requester: MdlRequester<'_>,
-    holds: bool,
+    held: HeldGlobally,
     control: &'a Control,
 ) -> Result<Changing<'a>> {
-    begin(locks, requester, holds, control, false)
+    begin(locks, requester, held, control, false)
 }
 
 /// Begins the commit of a transaction. (A statement that is its own transaction has begun already.)
 pub fn begin_commit<'a>(
     locks: &'a Locks,
     requester: MdlRequester<'_>,
-    holds: bool,
+    held: HeldGlobally,
     control: &'a Control,
 ) -> Result<Changing<'a>> {
-    begin(locks, requester, holds, control, true)
+    begin(locks, requester, held, control, true)
 }
 
 #[inline]
 fn begin<'a>(
     locks: &'a Locks,
     requester: MdlRequester<'_>,
-    holds: bool,
+    held: HeldGlobally,
     control: &'a Control,
     is_commit: bool,
 ) -> Result<Changing<'a>> {
@@ -81,8 +94,12 @@ fn begin<'a>(
     } else {
         &lock.statements
     };
-    if !fast_path.try_enter(TableUse::Write) {
-        wait(requester, holds, is_commit)?;
+    let mut fast_path = Some(&**fast_path);
+    if !fast_path.is_some_and(|lock| lock.try_enter(TableUse::Write)) {
+        match held {
+            HeldGlobally::Intention if !is_commit => fast_path = None,
+            held => wait(requester, held, is_commit)?,
+        }
     }
     control.held.set_changing(is_commit, true);
     Ok(Changing {
@@ -93,8 +110,8 @@ fn begin<'a>(
 }
 
 #[cold]
-fn wait(requester: MdlRequester<'_>, holds: bool, is_commit: bool) -> Result<()> {
-    if holds {
+fn wait(requester: MdlRequester<'_>, held: HeldGlobally, is_commit: bool) -> Result<()> {
+    if held == HeldGlobally::ReadLock {
         return Err(Error::conflicting_read_lock());
     }
     let want = want(
@@ -118,6 +135,16 @@ fn want(locks: &Locks, is_commit: bool, mode: Mode, duration: Duration) -> MdlRe
         mode,
         duration,
         fast_path: Some(fast_path),
+    }
+}
+
+/// What LOCK TABLES … WRITE requests beside its tables: nobody gets the global read lock, or
+/// switches `read_only` on, as long as it is held.
+pub fn intention(locks: &Locks) -> MdlRequest {
+    MdlRequest {
+        // It is held by a ticket, beyond any statement.
+        fast_path: None,
+        ..want(locks, false, Mode::IntentionExclusive, Duration::Explicit)
     }
 }
 

@@ -30,7 +30,10 @@ use porpoise_storage::{Store, TxnId};
 use smallvec::SmallVec;
 
 pub use fast_path::{HasFastPath, MdlFastPath};
-pub use global::{Changing, GlobalReadLock, begin_change, begin_commit, take_global_read_lock};
+pub use global::{
+    Changing, GlobalReadLock, HeldGlobally, begin_change, begin_commit, intention,
+    take_global_read_lock,
+};
 pub use graph::{closes_cycle, rows_behind};
 pub use mode::{Mode, TableId, TableUse};
 pub use queue::{Duration, MdlRequest, MdlRequester, MdlTicket, MetadataLocks, Object, Waiter};

@@ -13,6 +13,8 @@ use super::{Held, Waiter};
 /// As much of a statement's text as the process list keeps.
 const STATEMENT_BYTES_MAX: usize = 1024;
 const SHARDS: usize = 16;
+/// What the State column says of a statement that waits for nothing.
+pub const EXECUTING: &str = "executing";
 
 /// What others see of a session, and how they end it.
 pub struct Control {
@@ -92,6 +94,11 @@ pub struct Process {
     pub sql: Option<String>,
 }
 
+fn now_us() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(0))
+}
+
 impl Control {
     /// A session that has run nothing yet.
     pub fn new(id: u64, user: CompactString, host: CompactString) -> Control {
@@ -99,7 +106,7 @@ impl Control {
             id,
             host,
             command: AtomicU8::new(Command::Sleep as u8),
-            since_us: AtomicI64::new(0),
+            since_us: AtomicI64::new(now_us()),
             running: Mutex::new(Running {
                 user,
                 ..Running::default()
@@ -120,7 +127,7 @@ impl Control {
             running
                 .sql
                 .extend_from_slice(&sql[..sql.len().min(STATEMENT_BYTES_MAX)]);
-            running.state = "executing";
+            running.state = EXECUTING;
         }
         self.since_us.store(now_us, Ordering::Relaxed);
         self.command.store(command as u8, Ordering::Relaxed);

@@ -35,6 +35,7 @@ use super::Locks;
 use super::fast_path::{self, HasFastPath};
 use super::graph;
 use super::mode::{Mode, TableId};
+use super::process::EXECUTING;
 
 /// What is locked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +92,8 @@ pub struct MdlRequest {
     pub mode: Mode,
     /// Shown to users; the requester releases the lock.
     pub duration: Duration,
-    /// Where unobtrusive locks of the object are counted; `None` for schemas.
+    /// Where unobtrusive locks of the object are counted; `None` for schemas, and for a lock that a
+    /// ticket is to hold.
     pub fast_path: Option<Arc<dyn HasFastPath>>,
 }
 
@@ -510,7 +512,7 @@ impl MetadataLocks {
             }
         });
         if let Some(control) = &control {
-            control.set_state("executing");
+            control.set_state(EXECUTING);
         }
         session.interrupt.note_wait(began);
         ended

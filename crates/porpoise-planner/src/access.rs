@@ -143,6 +143,11 @@ impl AccessList {
         AccessId(self.accesses.len() - 1)
     }
 
+    /// Whether a name of a table or view is its own, and no alias.
+    pub fn is_named(&self, access: AccessId, name: &str) -> bool {
+        self.accesses[access.0].name == name
+    }
+
     /// What is named from here on is named by this view.
     pub fn enter_view(&mut self, view: &Arc<View>) {
         self.views.push(Arc::clone(view));

@@ -40,9 +40,11 @@ use porpoise_catalog::{
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
-use porpoise_sql::ast;
+use porpoise_sql::{ResolvedNames, ast};
 use porpoise_storage::Direction;
 use porpoise_types::{DataType, Value};
+
+pub use bind::usable_name;
 
 use crate::access::PlanError;
 use crate::key_range::Bounds;
@@ -176,7 +178,11 @@ pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::P
 }
 
 /// Plans the query of CREATE VIEW: columns that it plainly shows need any privilege, not SELECT.
-pub fn plan_view(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+/// What the query's names mean comes with it.
+pub fn plan_view(
+    query: &ast::Query,
+    context: &Context<'_>,
+) -> Result<(plan::Plan, ResolvedNames), PlanError> {
     bind::view_definition(query, context)
 }
 

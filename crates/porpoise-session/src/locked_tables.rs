@@ -90,6 +90,33 @@ impl LockedTables {
         }
     }
 
+    /// Refuses to make, change or drop a table of that name that LOCK TABLES did not lock (1100).
+    pub fn admits_change(&self, schema: &str, name: &str) -> Result<()> {
+        let is_held = |held: &Locked| held.table.schema == schema && held.table.name == name;
+        match self.is_empty() || self.tables.iter().any(is_held) {
+            true => Ok(()),
+            false => Err(Error::table_not_locked(name)),
+        }
+    }
+
+    /// Forgets tables that were dropped. LOCK TABLES ends with the last of them.
+    pub fn forget<'t>(&mut self, dropped: impl IntoIterator<Item = &'t Arc<Table>>) {
+        for table in dropped {
+            self.tables
+                .retain(|held| !Arc::ptr_eq(&held.table.state, &table.state));
+        }
+        if self.tables.is_empty() {
+            self.clear();
+        }
+    }
+
+    /// Whether a table is locked for writing.
+    pub fn writes(&self) -> bool {
+        self.tables
+            .iter()
+            .any(|held| held.mode == LockedMode::Write)
+    }
+
     /// UNLOCK TABLES.
     pub fn clear(&mut self) {
         *self = LockedTables::default();

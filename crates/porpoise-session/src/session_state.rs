@@ -9,7 +9,7 @@ use porpoise_catalog::TemporaryTables;
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_mdl::process::Control;
-use porpoise_mdl::{self as mdl, Changing, Locks, MdlRequester, MdlTicket, Waiter};
+use porpoise_mdl::{self as mdl, Changing, HeldGlobally, Locks, MdlRequester, MdlTicket, Waiter};
 
 use crate::locked_tables::LockedTables;
 
@@ -75,22 +75,23 @@ impl SessionState {
     /// lock.
     #[inline]
     pub fn begin_change<'a>(&self, locks: &'a Locks, control: &'a Control) -> Result<Changing<'a>> {
-        mdl::begin_change(
-            locks,
-            self.requester(locks),
-            self.global_read_lock.is_some(),
-            control,
-        )
+        mdl::begin_change(locks, self.requester(locks), self.held_globally(), control)
+    }
+
+    #[inline]
+    fn held_globally(&self) -> HeldGlobally {
+        if self.global_read_lock.is_some() {
+            HeldGlobally::ReadLock
+        } else if self.locked_tables.writes() {
+            HeldGlobally::Intention
+        } else {
+            HeldGlobally::Nothing
+        }
     }
 
     /// Begins the commit of a transaction.
     pub fn begin_commit<'a>(&self, locks: &'a Locks, control: &'a Control) -> Result<Changing<'a>> {
-        mdl::begin_commit(
-            locks,
-            self.requester(locks),
-            self.global_read_lock.is_some(),
-            control,
-        )
+        mdl::begin_commit(locks, self.requester(locks), self.held_globally(), control)
     }
 }
 

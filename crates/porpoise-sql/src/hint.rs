@@ -10,6 +10,7 @@
 
 use compact_str::CompactString;
 
+use crate::Modes;
 use crate::ast::{Hint, HintArguments, HintError, HintKind, HintTable, HintValue, Ident};
 
 /// What stands between a hint's parentheses.
@@ -138,15 +139,23 @@ struct Reader<'a> {
     /// Where the current token begins.
     start: usize,
     token: Token,
+    /// Names of tables are read in lower case.
+    lowers_names: bool,
 }
 
 /// What is between `/*+` and `*/`, which is `sql[from..to]`.
-pub(crate) fn read(sql: &[u8], from: usize, to: usize) -> (Vec<Hint>, Option<HintError>) {
+pub(crate) fn read(
+    sql: &[u8],
+    from: usize,
+    to: usize,
+    modes: Modes,
+) -> (Vec<Hint>, Option<HintError>) {
     let mut reader = Reader {
         text: sql.get(..to).unwrap_or(sql),
         at: from,
         start: from,
         token: Token::End,
+        lowers_names: modes.has(Modes::LOWER_CASE_NAMES),
     };
     reader.advance();
     let mut hints = Vec::new();
@@ -356,7 +365,10 @@ impl Reader<'_> {
     fn tables(&mut self) -> Option<Vec<HintTable>> {
         let mut tables = Vec::new();
         while let Token::Name { .. } = self.token {
-            let name = self.take_name()?;
+            let mut name = self.take_name()?;
+            if self.lowers_names {
+                name = Ident(name.0.to_lowercase());
+            }
             let block = self.take_block();
             tables.push(HintTable { name, block });
             if self.token != Token::Sign(b',') {
@@ -415,7 +427,7 @@ mod tests {
     use super::*;
 
     fn read_all(text: &str) -> (Vec<Hint>, Option<HintError>) {
-        read(text.as_bytes(), 0, text.len())
+        read(text.as_bytes(), 0, text.len(), Modes::NONE)
     }
 
     fn tables_of(hint: &Hint) -> (Vec<String>, Vec<&str>) {

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 /// Executable comments `/*!80400 … */` of this version and older are text.
 pub const VERSION: u32 = 80_400;
 
-/// The SQL modes that change how text is read (MySQL 8.4 manual, 7.1.11).
+/// The SQL modes, and what else changes how text is read (MySQL 8.4 manual, 7.1.11 and 11.2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Modes(u8);
 
@@ -38,6 +38,8 @@ impl Modes {
     pub const IGNORE_SPACE: Modes = Modes(16);
     /// `REAL` is `FLOAT`.
     pub const REAL_AS_FLOAT: Modes = Modes(32);
+    /// Names of schemas, tables and aliases are read in lower case (`lower_case_table_names=1`).
+    pub const LOWER_CASE_NAMES: Modes = Modes(64);
 
     /// These and those.
     pub const fn with(self, other: Modes) -> Modes {

@@ -517,20 +517,41 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// A schema's, table's or alias's name as it counts: in lower case where
+    /// `lower_case_table_names` says so.
+    fn folded(&self, name: Ident) -> Ident {
+        match self.modes.has(Modes::LOWER_CASE_NAMES) {
+            true => Ident(name.0.to_lowercase()),
+            false => name,
+        }
+    }
+
+    /// The name of a schema or table.
+    fn table_ident(&mut self) -> Result<Ident> {
+        let name = self.ident()?;
+        Ok(self.folded(name))
+    }
+
+    /// The name of a table behind its schema's.
+    fn any_table_ident(&mut self) -> Result<Ident> {
+        let name = self.any_ident()?;
+        Ok(self.folded(name))
+    }
+
     /// `[schema.]name`
     fn object_name(&mut self) -> Result<ObjectName> {
         // `.name` is a table of the current schema.
         if self.take(TokenKind::Dot) {
             return Ok(ObjectName {
                 schema: None,
-                name: self.any_ident()?,
+                name: self.any_table_ident()?,
             });
         }
-        let name = self.ident()?;
+        let name = self.table_ident()?;
         match self.take(TokenKind::Dot) {
             true => Ok(ObjectName {
                 schema: Some(name),
-                name: self.any_ident()?,
+                name: self.any_table_ident()?,
             }),
             false => Ok(ObjectName { schema: None, name }),
         }
@@ -553,6 +574,7 @@ impl<'a> Parser<'a> {
                 name: first,
             });
         }
+        let first = self.folded(first);
         let second = self.any_ident()?;
         if !self.take(TokenKind::Dot) {
             return Ok(ColumnRef {
@@ -563,7 +585,7 @@ impl<'a> Parser<'a> {
         }
         Ok(ColumnRef {
             schema: Some(first),
-            table: Some(second),
+            table: Some(self.folded(second)),
             name: self.any_ident()?,
         })
     }
@@ -646,6 +668,20 @@ impl<'a> Parser<'a> {
             }
             _ => Err(self.syntax_error()),
         }
+    }
+
+    /// A whole number, or one whose fraction doesn't count.
+    fn whole_part(&mut self) -> Result<u64> {
+        let TokenKind::Literal(LiteralKind::Decimal { .. } | LiteralKind::Double) = self.kind()
+        else {
+            return self.u64();
+        };
+        let number: f64 = std::str::from_utf8(self.text())
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| self.syntax_error())?;
+        self.advance();
+        Ok(number as u64)
     }
 
     /// A whole number below 2³².
@@ -754,7 +790,7 @@ impl<'a> Parser<'a> {
             "SET" => self.set(),
             "USE" => {
                 self.advance();
-                Ok(Statement::Use(self.ident()?))
+                Ok(Statement::Use(self.table_ident()?))
             }
             "SHOW" => self.show(),
             "DESCRIBE" | "DESC" | "EXPLAIN" => self.explain(),

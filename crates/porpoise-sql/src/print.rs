@@ -12,9 +12,11 @@
 //! Generated columns, checks and default expressions print their strings with a character set
 //! before them (`_utf8mb4'x'`): see [`Expr::with_introducer`].
 
+use crate::ResolvedNames;
 use crate::ast::*;
 use crate::keyword;
 use crate::parser::{AGGREGATES, RESERVED_FUNCTIONS};
+use std::cell::Cell;
 use std::fmt::{self, Display, Formatter};
 
 macro_rules! put {
@@ -30,6 +32,48 @@ struct Printer<'f, 'g> {
     out: &'f mut Formatter<'g>,
     /// What stands before strings.
     introducer: Option<&'f str>,
+    /// What names mean, where it is known: they are printed in full.
+    names: Option<&'f ResolvedNames>,
+    /// Items of the select list that is printed get the names of their columns: it is no
+    /// subquery's in an expression.
+    names_items: bool,
+    /// A schema that is left out, and whether a table is in another one.
+    left_out: Option<(&'f str, &'f Cell<bool>)>,
+}
+
+impl<'f, 'g> Printer<'f, 'g> {
+    fn new(out: &'f mut Formatter<'g>) -> Printer<'f, 'g> {
+        Printer {
+            out,
+            introducer: None,
+            names: None,
+            names_items: true,
+            left_out: None,
+        }
+    }
+}
+
+impl Query {
+    /// The query as SQL with every name in full and every column named: a view's definition.
+    pub fn with_names<'a>(&'a self, names: &'a ResolvedNames) -> impl Display + 'a {
+        fmt::from_fn(move |f| {
+            let mut printer = Printer::new(f);
+            printer.names = Some(names);
+            printer.query(self)
+        })
+    }
+
+    /// The query as SQL without the schema's name, if all its tables are in that schema.
+    pub fn without_schema(&self, schema: &str) -> Option<String> {
+        let has_other = Cell::new(false);
+        let text = fmt::from_fn(|f| {
+            let mut printer = Printer::new(f);
+            printer.left_out = Some((schema, &has_other));
+            printer.query(self)
+        })
+        .to_string();
+        (!has_other.get()).then_some(text)
+    }
 }
 
 impl Expr {
@@ -43,52 +87,34 @@ impl Expr {
     /// ```
     pub fn with_introducer<'a>(&'a self, charset: &'a str) -> impl Display + 'a {
         fmt::from_fn(move |f| {
-            Printer {
-                out: f,
-                introducer: Some(charset),
-            }
-            .expr(self)
+            let mut printer = Printer::new(f);
+            printer.introducer = Some(charset);
+            printer.expr(self)
         })
     }
 }
 
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Printer {
-            out: f,
-            introducer: None,
-        }
-        .expr(self)
+        Printer::new(f).expr(self)
     }
 }
 
 impl Display for Literal {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Printer {
-            out: f,
-            introducer: None,
-        }
-        .literal(self)
+        Printer::new(f).literal(self)
     }
 }
 
 impl Display for Query {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Printer {
-            out: f,
-            introducer: None,
-        }
-        .query(self)
+        Printer::new(f).query(self)
     }
 }
 
 impl Display for DataType {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Printer {
-            out: f,
-            introducer: None,
-        }
-        .data_type(self)
+        Printer::new(f).data_type(self)
     }
 }
 
@@ -168,6 +194,35 @@ impl Printer<'_, '_> {
 
     fn exprs(&mut self, exprs: &[Expr]) -> fmt::Result {
         self.list(exprs, Self::expr)
+    }
+
+    /// Whether a schema's name is left out.
+    fn leaves_out(&self, schema: &Ident) -> bool {
+        self.left_out
+            .is_some_and(|(left_out, _)| schema.as_str() == left_out)
+    }
+
+    fn column(&mut self, written: &ColumnRef) -> fmt::Result {
+        let column = self.names.map_or(written, |names| names.column(written));
+        if let (Some(schema), Some(table)) = (&column.schema, &column.table)
+            && self.leaves_out(schema)
+        {
+            return put!(self, "{table}.{}", column.name);
+        }
+        put!(self, "{column}")
+    }
+
+    fn table_name(&mut self, written: &ObjectName) -> fmt::Result {
+        let table = self.names.map_or(written, |names| names.table(written));
+        match &table.schema {
+            Some(schema) if self.leaves_out(schema) => put!(self, "{}", table.name),
+            schema => {
+                if let (Some(_), Some((_, has_other))) = (schema, self.left_out) {
+                    has_other.set(true);
+                }
+                put!(self, "{table}")
+            }
+        }
     }
 
     fn idents(&mut self, idents: &[Ident]) -> fmt::Result {

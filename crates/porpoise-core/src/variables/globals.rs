@@ -394,6 +394,8 @@ impl Beginning {
                 apply(&mut state, value);
             }
         }
+        let lowers = find("lower_case_table_names").map(|position| unsigned(&globals[position]));
+        state.lower_case_names = lowers == Some(1);
         if let Some(collation) = collation {
             set_names(collation.charset(), collation, &mut state);
         }

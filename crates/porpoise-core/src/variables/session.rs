@@ -4,6 +4,7 @@
 //! Values only: what a session holds (tables, locks, an account) is the session's
 //! ([`porpoise_session::session_state::SessionState`]).
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -163,6 +164,8 @@ pub struct SessionVars {
     pub metadata_lock_timeout_s: u64,
     /// `activate_all_roles_on_login`.
     pub activates_all_roles: bool,
+    /// `lower_case_table_names` is 1: names of schemas and tables are in lower case.
+    pub lower_case_names: bool,
     /// What the planner goes by: `optimizer_switch` and its like.
     pub planner: PlannerSettings,
     /// Which optimizer traces are kept, and these.
@@ -176,6 +179,14 @@ fn first_random(connection_id: u64) -> u64 {
 }
 
 impl SessionVars {
+    /// A schema's or table's name as it counts: in lower case where names are.
+    pub fn folded<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        match self.lower_case_names {
+            true => Cow::Owned(name.to_lowercase()),
+            false => Cow::Borrowed(name),
+        }
+    }
+
     /// The values that a session has before any variable is applied: MySQL's defaults.
     pub fn new(connection_id: u64) -> SessionVars {
         SessionVars {
@@ -201,6 +212,7 @@ impl SessionVars {
             memory: Arc::default(),
             regexp_limits: Arc::default(),
             lock_wait_timeout_s: 50,
+            lower_case_names: false,
             auto_increment_increment: 1,
             auto_increment_offset: 1,
             cte_max_recursion_depth: 1000,

@@ -31,6 +31,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("tx_read_only", "transaction_read_only"),
 ];
 
+/// Values that are not for this system: names that keep their case and compare without it are for
+/// file systems that do the same.
+const REFUSED: &[(&str, &str)] = &[("lower_case_table_names", "2")];
+
 /// The option of that name, in lower case with underscores: what it is called, and whether it takes
 /// a value. `None` if there is no such option.
 pub fn option(name: &str) -> Option<(&'static str, OptionKind)> {
@@ -114,6 +118,9 @@ impl StartUp {
         let held = &mut self.values[position];
         let parsed = variable.parse(given);
         let is_held = parsed.as_ref() == Some(held);
+        if REFUSED.contains(&(name, given)) {
+            return Err(refusal());
+        }
         match variable.usage {
             Use::Settable | Use::SetGlobal | Use::AtStart => {
                 let wrong = || Error::wrong_value_for_variable(name, given);
@@ -165,7 +172,7 @@ mod tests {
     #[test]
     fn a_value_that_somebody_may_rely_on_is_honoured_or_refuses_the_start() {
         for (name, given) in [
-            ("lower_case_table_names", "1"),
+            ("lower_case_table_names", "2"),
             ("ssl_ca", "/nonexistent"),
             ("log_bin", "/var/log/mysql/bin"),
             ("log-bin", "ON"),

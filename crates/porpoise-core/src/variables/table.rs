@@ -507,13 +507,7 @@ pub static VARIABLES: &[Variable] = &[
     row("loopback_fast_path", Global, Bool, "0", Settable),
     row("low_priority_updates", Both, Bool, "0", Inert),
     row("lower_case_file_system", Global, Bool, "0", ReadOnly),
-    row(
-        "lower_case_table_names",
-        Global,
-        int(0, 2),
-        "0",
-        DefaultAtStart,
-    ),
+    row("lower_case_table_names", Global, int(0, 2), "0", AtStart),
     applied(
         "max_allowed_packet",
         int(1024, 1_073_741_824),

@@ -2,16 +2,19 @@
 
 use porpoise_catalog::expression;
 use porpoise_catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
-use porpoise_catalog::{IndexKind, Table};
+use porpoise_catalog::{ColumnDefault, IndexKind, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::typing::declared::{TypeContext, resolve_collation};
 use porpoise_sql::ast;
-use porpoise_types::{Collation, DataType};
+use porpoise_types::{BlobSize, Collation, DataType};
 
 use super::AlterSpec;
 use crate::column;
 use crate::table::{self, Options};
 use crate::{Ddl, check_table_name, foreign_keys};
+
+/// The longest VARCHAR.
+const VARCHAR_OCTETS_MAX: u32 = 65_535;
 
 /// Does one action to the record.
 pub(super) fn edit(
@@ -42,14 +45,14 @@ pub(super) fn edit(
         A::RenameColumn(old_name, new_name) => {
             rename_column(table, record, spec, old_name, new_name)?;
         }
-        A::DropColumn(name) => drop_column(table, record, name)?,
-        A::SetDefault(name, default) => set_default(ddl, record, name, default)?,
+        A::DropColumn(name) => drop_column(table, record, spec, name)?,
+        A::SetDefault(name, default) => set_default(ddl, table, record, name, default)?,
         A::DropDefault(name) => {
-            let at = find_column(record, name)?;
+            let at = find_old_or_new(table, record, name)?;
             record.columns[at].default = DefaultRecord::None;
         }
         A::SetColumnVisible(name, visible) => {
-            let at = find_column(record, name)?;
+            let at = find_old_or_new(table, record, name)?;
             record.columns[at].invisible = !visible;
         }
         A::AddIndex(def) => {
@@ -60,8 +63,7 @@ pub(super) fn edit(
             table::add_index(record, def)?;
         }
         A::DropIndex(name) => {
-            let at = record
-                .index_position(name)
+            let at = old_index(record, name)
                 .ok_or_else(|| Error::cannot_drop_field_or_key(name.as_str()))?;
             record.indexes.remove(at);
             table::forget_hidden(record);
@@ -70,7 +72,7 @@ pub(super) fn edit(
             let primary = record
                 .indexes
                 .iter()
-                .position(|index| index.kind == IndexKind::Primary);
+                .position(|index| index.kind == IndexKind::Primary && index.origin.is_some());
             record
                 .indexes
                 .remove(primary.ok_or_else(|| Error::cannot_drop_field_or_key("PRIMARY"))?);
@@ -132,9 +134,6 @@ fn add_column(
     position: Option<&ast::ColumnPosition>,
 ) -> Result<()> {
     let new = make_column(ddl, record, def)?;
-    if record.column_position(&new.name).is_some() {
-        return Err(Error::duplicate_column(&new.name));
-    }
     note_null(spec, def);
     let at = place_of(record, position, record.columns.len())?;
     insert_column(record, def, new, at)
@@ -150,20 +149,14 @@ fn change_column(
     def: &ast::ColumnDef,
     position: Option<&ast::ColumnPosition>,
 ) -> Result<()> {
-    let Some(at) = record.column_position(old_name) else {
-        return Err(Error::unknown_column(old_name, &record.name));
-    };
+    let at = find_unnamed(table, record, spec, old_name)?;
     let mut new = make_column(ddl, record, def)?;
     note_null(spec, def);
     if !new.name.eq_ignore_ascii_case(old_name) {
         refuse_if_used(table, record, at)?;
-        if record.column_position(&new.name).is_some() {
-            return Err(Error::duplicate_column(&new.name));
-        }
     }
     let old = record.columns.remove(at);
     new.origin = old.origin;
-    rename_in_keys(record, &old.name, &new.name);
     spec.renames.columns.push((old.name, new.name.clone()));
     let at = place_of(record, position, at)?;
     insert_column(record, def, new, at)
@@ -192,18 +185,11 @@ fn rename_column(
     old_name: &str,
     new_name: &str,
 ) -> Result<()> {
-    let Some(at) = record.column_position(old_name) else {
-        return Err(Error::unknown_column(old_name, &record.name));
-    };
+    let at = find_unnamed(table, record, spec, old_name)?;
     column::check_name(new_name)?;
-    let other = record.column_position(new_name);
-    if other.is_some_and(|other| other != at) {
-        return Err(Error::duplicate_column(new_name));
-    }
     refuse_if_used(table, record, at)?;
     let old = record.columns[at].name.clone();
     record.columns[at].name = new_name.into();
-    rename_in_keys(record, &old, new_name);
     spec.renames.columns.push((old, new_name.into()));
     Ok(())
 }
@@ -211,11 +197,12 @@ fn rename_column(
 /// ALTER COLUMN … SET DEFAULT.
 fn set_default(
     ddl: &mut Ddl<'_>,
+    table: &Table,
     record: &mut TableRecord,
     name: &str,
     default: &ast::ColumnDefault,
 ) -> Result<()> {
-    let at = find_column(record, name)?;
+    let at = find_old_or_new(table, record, name)?;
     let now_us = ddl.now_us();
     let mut cx = TypeContext {
         session: ddl.session,
@@ -228,9 +215,7 @@ fn set_default(
 
 /// RENAME INDEX. The primary key has its name for good.
 fn rename_index(record: &mut TableRecord, old: &str, new: &str) -> Result<()> {
-    let at = record
-        .index_position(old)
-        .ok_or_else(|| Error::key_does_not_exist(old, &record.name))?;
+    let at = old_index(record, old).ok_or_else(|| Error::key_does_not_exist(old, &record.name))?;
     if record.indexes[at].kind == IndexKind::Primary {
         return Err(Error::wrong_index_name(old));
     }
@@ -332,34 +317,89 @@ pub(super) fn place_of(
     }
 }
 
-pub(super) fn rename_in_keys(record: &mut TableRecord, old: &str, new: &str) {
-    for part in record.indexes.iter_mut().flat_map(|index| &mut index.parts) {
-        if part.column.eq_ignore_ascii_case(old) {
-            part.column = new.into();
+impl AlterSpec {
+    /// Whether an action has given a column another definition or name.
+    fn has_named(&self, column: &str) -> bool {
+        let mut done = self.renames.columns.iter();
+        done.any(|(old, _)| old.eq_ignore_ascii_case(column))
+    }
+}
+
+/// Where the table's column of that name is now: actions name the columns that were there.
+fn find_old(table: &Table, record: &TableRecord, name: &str) -> Result<usize> {
+    let origin = table.column_position(name);
+    let is_it = |column: &ColumnRecord| column.origin.is_some() && column.origin == origin;
+    let found = record.columns.iter().position(is_it);
+    found.ok_or_else(|| Error::unknown_column(name, &record.name))
+}
+
+/// The same, or a column that an earlier action has added.
+fn find_old_or_new(table: &Table, record: &TableRecord, name: &str) -> Result<usize> {
+    find_old(table, record, name).or_else(|_| find_column(record, name))
+}
+
+/// The same as [`find_old`], of a column that no other action has given a definition or a name.
+fn find_unnamed(
+    table: &Table,
+    record: &TableRecord,
+    spec: &AlterSpec,
+    name: &str,
+) -> Result<usize> {
+    match spec.has_named(name) {
+        true => Err(Error::unknown_column(name, &record.name)),
+        false => find_old(table, record, name),
+    }
+}
+
+/// The table's index of that name, if no action has dropped it.
+fn old_index(record: &TableRecord, name: &str) -> Option<usize> {
+    let mut indexes = record.indexes.iter();
+    indexes.position(|index| index.origin.is_some() && index.name.eq_ignore_ascii_case(name))
+}
+
+/// Has the table's own keys follow its columns, after all actions: to their new names, and out of
+/// the keys if they are dropped. New keys name the columns as they are then.
+pub(super) fn follow_columns(table: &Table, record: &mut TableRecord, spec: &AlterSpec) {
+    let columns = &record.columns;
+    let now = |name: &str| {
+        let origin = table
+            .columns
+            .iter()
+            .position(|column| column.name.eq_ignore_ascii_case(name));
+        let is_it = |column: &&ColumnRecord| column.origin.is_some() && column.origin == origin;
+        columns.iter().find(is_it).map(|column| column.name.clone())
+    };
+    for index in record
+        .indexes
+        .iter_mut()
+        .filter(|index| index.origin.is_some())
+    {
+        let before = index.parts.len();
+        index.parts.retain_mut(|part| match now(&part.column) {
+            Some(name) => {
+                part.column = name;
+                true
+            }
+            None => false,
+        });
+        if index.parts.len() != before {
+            // A key of fewer columns is another key.
+            index.origin = None;
         }
     }
-    let TableRecord { schema, name, .. } = &*record;
-    let (schema, name) = (schema.clone(), name.clone());
-    for key in &mut record.foreign_keys {
-        let refers_to_itself = key.parent_schema == schema && key.parent_table == name;
-        let parent_columns = key
-            .parent_columns
-            .iter_mut()
-            .filter(|_| refers_to_itself && key.is_old);
-        for column in key
-            .columns
-            .iter_mut()
-            .filter(|_| key.is_old)
-            .chain(parent_columns)
-        {
-            if column.eq_ignore_ascii_case(old) {
-                *column = new.into();
-            }
+    record.indexes.retain(|index| !index.parts.is_empty());
+    let (schema, name) = (&record.schema, &record.name);
+    for key in record.foreign_keys.iter_mut().filter(|key| key.is_old) {
+        let refers_to_itself = key.parent_schema == *schema && key.parent_table == *name;
+        let parent_columns = key.parent_columns.iter_mut().filter(|_| refers_to_itself);
+        for column in key.columns.iter_mut().chain(parent_columns) {
+            *column = spec.renames.now(column);
         }
     }
 }
 
-/// A column that a generated column, a functional key part or a check reads can't lose its name.
+/// A column that a generated column, a functional key part, a default or a check reads can't lose
+/// its name.
 pub(super) fn refuse_if_used(table: &Table, record: &TableRecord, at: usize) -> Result<()> {
     let Some(origin) = record.columns[at].origin else {
         return Ok(());
@@ -379,6 +419,15 @@ pub(super) fn refuse_if_used(table: &Table, record: &TableRecord, at: usize) -> 
             });
         }
     }
+    let reads_default = |column: &ColumnRecord| {
+        let default = column.origin.map(|origin| &table.columns[origin].default);
+        let kept = matches!(column.default, DefaultRecord::Expression(_));
+        matches!(default, Some(ColumnDefault::Expression { expr, .. })
+            if kept && expression::columns(expr).contains(&origin))
+    };
+    if record.columns.iter().any(reads_default) {
+        return Err(Error::dependent_default(name, &record.name));
+    }
     for check in &record.checks {
         let old = table.checks.iter().find(|old| old.name == check.name);
         if old.is_some_and(|old| expression::columns(&old.expr).contains(&origin)) {
@@ -389,19 +438,16 @@ pub(super) fn refuse_if_used(table: &Table, record: &TableRecord, at: usize) -> 
 }
 
 /// Drops a column with its place in keys, and the checks that read nothing else.
-pub(super) fn drop_column(table: &Table, record: &mut TableRecord, name: &str) -> Result<()> {
-    let at = record
-        .column_position(name)
-        .ok_or_else(|| Error::cannot_drop_field_or_key(name))?;
-    if record
-        .columns
-        .iter()
-        .filter(|column| !column.hidden)
-        .count()
-        == 1
-    {
-        return Err(Error::cannot_remove_all_fields());
+fn drop_column(
+    table: &Table,
+    record: &mut TableRecord,
+    spec: &AlterSpec,
+    name: &str,
+) -> Result<()> {
+    if spec.has_named(name) {
+        return Err(Error::unknown_column(name, &record.name));
     }
+    let at = find_old(table, record, name).map_err(|_| Error::cannot_drop_field_or_key(name))?;
     if let Some(origin) = record.columns[at].origin {
         let only = [origin];
         record.checks.retain(|check| {
@@ -413,18 +459,7 @@ pub(super) fn drop_column(table: &Table, record: &mut TableRecord, name: &str) -
         });
     }
     refuse_if_used(table, record, at)?;
-    let dropped = record.columns.remove(at);
-    for index in &mut record.indexes {
-        let before = index.parts.len();
-        index
-            .parts
-            .retain(|part| !part.column.eq_ignore_ascii_case(&dropped.name));
-        if index.parts.len() != before {
-            // A key of fewer columns is another key.
-            index.origin = None;
-        }
-    }
-    record.indexes.retain(|index| !index.parts.is_empty());
+    record.columns.remove(at);
     Ok(())
 }
 
@@ -458,8 +493,31 @@ pub(super) fn convert_charset(
                 | DataType::Set(_)
         );
         if is_text {
-            column.ty = column.ty.with_collation(to);
+            let most = VARCHAR_OCTETS_MAX / u32::from(to.charset().max_len());
+            if matches!(column.ty, DataType::Varchar { length, .. } if length > most) {
+                return Err(Error::column_length_too_big(&column.name, most));
+            }
+            column.ty = converted_type(&column.ty, to);
         }
     }
     Ok(())
+}
+
+/// A text type in another character set. A TEXT holds as many characters as before, if a longer
+/// one is needed for that (MySQL 8.4 manual, 15.1.9).
+fn converted_type(ty: &DataType, to: Collation) -> DataType {
+    let DataType::Text { size, collation } = ty else {
+        return ty.with_collation(to);
+    };
+    let chars = size.max_octets() / u64::from(collation.charset().max_len());
+    let octets = chars * u64::from(to.charset().max_len());
+    let sizes = [BlobSize::Tiny, BlobSize::Normal, BlobSize::Medium];
+    let mut enough = sizes.into_iter();
+    let enough = enough.find(|size| size.max_octets() >= octets);
+    let size = (*size).max(enough.unwrap_or(BlobSize::Long));
+    DataType::Text {
+        size,
+        collation: *collation,
+    }
+    .with_collation(to)
 }

@@ -28,8 +28,8 @@ use porpoise_storage::SpaceId;
 
 use crate::table;
 use crate::{Ddl, Name, copy, foreign_keys, lock, rename};
-use edit::{apply_options, edit};
-use work::{Work, do_work, place};
+use edit::{apply_options, edit, follow_columns};
+use work::{Work, copies_rows, do_work, place};
 
 /// What the actions ask for that the edited record does not hold.
 #[derive(Default)]
@@ -41,6 +41,8 @@ struct AlterSpec {
     auto_increment: Option<u64>,
     /// FORCE: the rows move even if nothing else asks for it.
     force: bool,
+    /// ALGORITHM=COPY: the rows are copied, and count as affected.
+    copies: bool,
     renames: foreign_keys::Renames,
 }
 
@@ -55,6 +57,8 @@ struct Altered {
     checks_rows: bool,
     /// Whether rows have to satisfy a new foreign key.
     checks_keys: bool,
+    /// Whether the rows count as affected.
+    copies: bool,
 }
 
 /// Executes the actions of an ALTER TABLE, in the order written (MySQL 8.4 manual, 15.1.9).
@@ -62,13 +66,15 @@ pub fn alter(
     ddl: &mut Ddl<'_>,
     name: &ast::ObjectName,
     actions: &[ast::AlterAction],
+    algorithm: Option<&ast::Ident>,
 ) -> Result<Completion> {
     let name = ddl.resolve(name)?;
     if let Some(completion) = rename_view(ddl, &name, actions)? {
         return Ok(completion);
     }
     let (table, mut held) = lock_table(ddl, &name, actions)?;
-    let (mut record, spec) = edit_record(ddl, &table, actions)?;
+    let (mut record, mut spec) = edit_record(ddl, &table, actions)?;
+    spec.copies = algorithm.is_some_and(|name| name.eq_ignore_ascii_case("COPY"));
     record.version = ddl.shared.dictionary.next_version();
     if spec.auto_increment.is_some() {
         // The counter is compared while nobody counts.
@@ -88,6 +94,7 @@ pub fn alter(
     });
     match outcome {
         Ok(rows) => {
+            let rows = if altered.copies { rows } else { 0 };
             let warnings = ddl.session.warning_count();
             let message = format!("Records: {rows}  Duplicates: 0  Warnings: {warnings}");
             Ok(Completion {
@@ -129,7 +136,10 @@ fn lock_table(
             }));
         }
     }
-    ddl.table(name)?;
+    if !ddl.table(name)?.temporary {
+        let locked = &ddl.session.locked_tables;
+        locked.admits_change(&name.schema, &name.table)?;
+    }
     let first = std::slice::from_ref(name);
     let (tables, held) = match reaches_others(actions) && ddl.temporary(name).is_none() {
         true => foreign_keys::lock(ddl, name, true, &parents, Mode::SharedUpgradable)?,
@@ -160,6 +170,10 @@ fn edit_record(
     for action in actions {
         edit(ddl, table, &mut record, &mut spec, action)?;
     }
+    if record.columns.iter().all(|column| column.hidden) {
+        return Err(Error::cannot_remove_all_fields());
+    }
+    follow_columns(table, &mut record, &spec);
     foreign_keys::complete(&mut record)?;
     table::complete(&mut record, &spec.explicit_null, ddl.session)?;
     foreign_keys::check_altered(ddl, table, &record, &spec.renames)?;
@@ -180,7 +194,7 @@ fn plan_work(
         .counter(table.space)
         .max(table.state.auto_increment.load(Ordering::Relaxed));
     let lowers_counter = spec.auto_increment.is_some_and(|next| next < counter);
-    let work = if spec.force || lowers_counter {
+    let work = if spec.force || spec.copies || lowers_counter {
         Work::Rebuild
     } else {
         Work::of(table, &record)
@@ -194,8 +208,10 @@ fn plan_work(
     let mut enforced = new.checks.iter().filter(|check| check.enforced);
     let checks_rows = work != Work::Rebuild && enforced.any(|check| !is_old(check));
     let has_new_keys = record.foreign_keys.iter().any(|key| !key.is_old);
+    let checks_keys = ddl.session.foreign_key_checks && has_new_keys;
     Ok(Altered {
-        checks_keys: ddl.session.foreign_key_checks && has_new_keys,
+        checks_keys,
+        copies: checks_rows || checks_keys || copies_rows(table, &record) || spec.copies,
         record,
         table: new,
         work,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use porpoise_catalog::record::{IndexRecord, TableRecord};
+use porpoise_catalog::record::{ColumnRecord, DefaultRecord, IndexRecord, TableRecord};
 use porpoise_catalog::{IndexKind, Table};
 use porpoise_core::error::Result;
 use porpoise_storage::SpaceId;
@@ -115,6 +115,24 @@ pub(super) fn keeps_values(old: &DataType, new: &DataType, in_key: bool) -> bool
         }
         _ => false,
     }
+}
+
+/// Whether MySQL would copy the rows into another table, and report how many there are; what it
+/// does in place affects none (MySQL 8.4 manual, 17.12.1).
+pub(super) fn copies_rows(table: &Table, record: &TableRecord) -> bool {
+    let copied_column = |column: &ColumnRecord| {
+        let stored = column.generated.as_ref().is_some_and(|new| new.stored);
+        let Some(origin) = column.origin else {
+            return stored || matches!(column.default, DefaultRecord::Expression(_));
+        };
+        let old = &table.columns[origin];
+        let was_stored = old.generated.as_ref().map(|old| (old.stored, &old.sql));
+        let is_stored = column.generated.as_ref().map(|new| (new.stored, &new.sql));
+        let recomputed = stored && was_stored != is_stored;
+        recomputed || !keeps_values(&old.ty, &column.ty, false)
+    };
+    let loses_primary_key = table.primary_key().is_some() && !record.has_primary_key();
+    loses_primary_key || record.columns.iter().any(copied_column)
 }
 
 /// Gives new spaces where the work needs them, and returns them.

@@ -52,6 +52,23 @@ fn compatible(a: &DataType, b: &DataType) -> bool {
     }
 }
 
+/// Whether a compatible type holds all values of the old one, in the form they have: a VARCHAR or
+/// VARBINARY may grow, an ENUM or SET may get further members.
+fn widens(old: &DataType, new: &DataType) -> bool {
+    use DataType as T;
+    match (old, new) {
+        (T::Varchar { length: old, .. }, T::Varchar { length: new, .. })
+        | (T::Varbinary(old), T::Varbinary(new)) => new >= old,
+        (T::Char { length: old, .. }, T::Char { length: new, .. })
+        | (T::Binary(old), T::Binary(new)) => new == old,
+        (T::Char { .. } | T::Varchar { .. }, _) | (T::Binary(_) | T::Varbinary(_), _) => false,
+        (T::Enum(old), T::Enum(new)) | (T::Set(old), T::Set(new)) => {
+            new.members.starts_with(&old.members)
+        }
+        _ => true,
+    }
+}
+
 /// Checks new keys of a record against their parents. The tables are locked.
 pub fn check_new(ddl: &Ddl<'_>, record: &TableRecord) -> Result<()> {
     let catalog = ddl.shared.catalog.load();
@@ -171,13 +188,14 @@ struct Alteration<'a> {
 }
 
 impl Alteration<'_> {
-    /// Whether a column lost the type that keys need.
+    /// Whether a column lost the type that keys need, or cannot hold all its old values.
     fn changed(&self, name: &str) -> bool {
         self.record.column_position(name).is_some_and(|at| {
             let column = &self.record.columns[at];
-            column
-                .origin
-                .is_some_and(|origin| !compatible(&self.table.columns[origin].ty, &column.ty))
+            column.origin.is_some_and(|origin| {
+                let old = &self.table.columns[origin].ty;
+                !compatible(old, &column.ty) || !widens(old, &column.ty)
+            })
         })
     }
 

@@ -285,19 +285,15 @@ pub fn complete(record: &mut TableRecord) -> Result<()> {
 /// What ALTER TABLE did to the names that keys use.
 #[derive(Default)]
 pub struct Renames {
-    /// Old and new names of columns, in the order they were given.
+    /// Old and new names of columns. All are renamed at once: two may exchange their names.
     pub columns: Vec<(CompactString, CompactString)>,
 }
 
 impl Renames {
     /// A column's name now.
     pub fn now(&self, name: &CompactString) -> CompactString {
-        let mut name = name.clone();
-        for (old, new) in &self.columns {
-            if name.eq_ignore_ascii_case(old) {
-                name = new.clone();
-            }
-        }
-        name
+        let mut renamed = self.columns.iter();
+        let found = renamed.find(|(old, _)| name.eq_ignore_ascii_case(old));
+        found.map_or_else(|| name.clone(), |(_, new)| new.clone())
     }
 }

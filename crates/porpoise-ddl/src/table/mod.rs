@@ -8,9 +8,9 @@ mod keys;
 mod options;
 
 use compact_str::{CompactString, format_compact};
-use porpoise_catalog::Table;
-use porpoise_catalog::expression;
+use porpoise_catalog::expression::{self, Disallowed};
 use porpoise_catalog::record::*;
+use porpoise_catalog::{ColumnDefault, Table};
 use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_planner::bind_table_expression;
 use porpoise_session::session_state::SessionState;
@@ -160,32 +160,69 @@ pub fn bind(
     let table = record
         .bind(state, bind_table_expression)
         .map_err(|error| name_the_check(record, error))?;
-    let auto = table.auto_increment_column();
-    for (position, column) in table.columns.iter().enumerate() {
-        let Some(generated) = &column.generated else {
-            continue;
-        };
-        for used in expression::columns(&generated.expr) {
-            if Some(used) == auto {
-                return Err(Error::generated_refers_auto_increment(&column.name));
-            }
-            if used >= position && table.columns[used].generated.is_some() {
-                return Err(Error::generated_refers_forward());
-            }
-        }
-        if !expression::is_deterministic(&generated.expr) {
-            return Err(Error::generated_function_not_allowed(&column.name));
-        }
+    for position in 0..table.columns.len() {
+        check_column_expression(&table, position)?;
     }
+    let auto = table.auto_increment_column();
     for check in &table.checks {
         if auto.is_some_and(|auto| expression::columns(&check.expr).contains(&auto)) {
             return Err(Error::check_refers_auto_increment(&check.name));
         }
-        if let Some(function) = expression::disallowed_function(&check.expr) {
-            return Err(Error::check_function_not_allowed(&check.name, function));
+        match expression::disallowed(&check.expr) {
+            None => {}
+            Some(Disallowed::Function(function)) => {
+                return Err(Error::check_function_not_allowed(&check.name, function));
+            }
+            Some(Disallowed::Nameless) => return Err(Error::check_holds_disallowed(&check.name)),
+            Some(Disallowed::Variable) => return Err(Error::check_uses_variable(&check.name)),
         }
     }
     Ok(table)
+}
+
+/// Checks what a generated column or an expression default refers to.
+fn check_column_expression(table: &Table, position: usize) -> Result<()> {
+    let column = &table.columns[position];
+    let name = &column.name;
+    let is_default = |used: usize| {
+        let default = &table.columns[used].default;
+        matches!(default, ColumnDefault::Expression { .. })
+    };
+    let is_computed = |used: usize| table.columns[used].generated.is_some();
+    if let Some(generated) = &column.generated {
+        for used in expression::columns(&generated.expr) {
+            if Some(used) == table.auto_increment_column() {
+                return Err(Error::generated_refers_auto_increment(name));
+            }
+            if used >= position && is_computed(used) {
+                return Err(Error::generated_refers_forward());
+            }
+        }
+        return match expression::disallowed(&generated.expr) {
+            None => Ok(()),
+            Some(Disallowed::Function(function)) => {
+                Err(Error::generated_function_not_allowed(name, function))
+            }
+            Some(Disallowed::Nameless) => Err(Error::generated_holds_disallowed(name)),
+            Some(Disallowed::Variable) => Err(Error::generated_uses_variable(name)),
+        };
+    }
+    if let ColumnDefault::Expression { expr, .. } = &column.default {
+        for used in expression::columns(expr) {
+            if Some(used) == table.auto_increment_column() {
+                return Err(Error::default_refers_auto_increment(name));
+            }
+            if used >= position && (is_computed(used) || is_default(used)) {
+                return Err(Error::default_refers_forward(name));
+            }
+        }
+        return match expression::disallowed_in_default(expr) {
+            None => Ok(()),
+            Some(Disallowed::Variable) => Err(Error::default_uses_variable(name)),
+            Some(_) => Err(Error::default_holds_disallowed(name)),
+        };
+    }
+    Ok(())
 }
 
 /// An unknown column in a check has an error of its own.

@@ -33,6 +33,9 @@ pub(super) fn administer(
     {
         commit.wait()?;
     }
+    if session.is_read_only() && is_for_read_write(statement) {
+        return Err(Error::read_only_transaction());
+    }
     let shared = Arc::clone(&session.shared);
     let control = Arc::clone(&session.control);
     let _changing = match ddl::is_ddl(statement) || is_account_statement(statement) {
@@ -183,15 +186,9 @@ fn send_show_result(
 
 fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
     let shared = Arc::clone(&session.shared);
-    let writes = locks.iter().any(|lock| lock.write);
-    let _changing = match writes {
-        true => Some(
-            session
-                .state
-                .begin_change(&shared.locks, &session.control)?,
-        ),
-        false => None,
-    };
+    if session.state.global_read_lock.is_some() && locks.iter().any(|lock| lock.write) {
+        return Err(Error::conflicting_read_lock());
+    }
     ddl::lock::lock_tables(
         &mut Ddl {
             shared: &shared,
@@ -199,7 +196,13 @@ fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
             sql: b"",
         },
         locks,
-    )
+    )?;
+    if session.state.locked_tables.writes() {
+        // It may have waited while `read_only` was switched on; from here on that waits.
+        let writable = check::check_writable(&session.state, &shared.variables);
+        writable.inspect_err(|_| session.state.locked_tables.clear())?;
+    }
+    Ok(())
 }
 
 /// FLUSH TABLES … WITH READ LOCK: the tables named, or everything.
@@ -223,6 +226,15 @@ fn flush_with_read_lock(session: &mut Session, tables: &[ast::ObjectName]) -> Re
         session.state.global_read_lock = Some(held);
     }
     Ok(())
+}
+
+/// Whether a statement is refused where transactions may only read. What commits implicitly ends
+/// the transaction that runs; only the session's later ones count then.
+fn is_for_read_write(statement: &ast::Statement) -> bool {
+    match statement {
+        ast::Statement::LockTables(locks) => locks.iter().any(|lock| lock.write),
+        statement => ddl::is_ddl(statement) || is_account_statement(statement),
+    }
 }
 
 /// Whether a statement commits the transaction before and after itself (MySQL 8.4 manual, 15.3.3).

@@ -48,9 +48,9 @@ impl Session {
                 }
                 self.state.locked_tables.clear();
                 self.transaction.open = true;
-                if let Some(read_only) = read_only {
-                    self.transaction.read_only = *read_only;
-                }
+                // What the session's transactions are to be from now on doesn't change this one.
+                let now = read_only.unwrap_or(self.is_read_only());
+                self.transaction.read_only = Some(now);
                 if *consistent_snapshot {
                     self.transaction
                         .storage(&self.shared, &self.state)
@@ -247,6 +247,7 @@ impl Session {
         let Some(schema) = self.state.schema.clone() else {
             return Err(Error::no_database_selected());
         };
+        let table = &*self.state.folded(table);
         let shared = &self.shared;
         let catalog = shared.catalog.load_full();
         let sql = format!(

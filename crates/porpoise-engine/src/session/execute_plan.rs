@@ -231,7 +231,7 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         let plan = check::plan(&self.state, &self.shared.accounts, plan)?;
-        if plan.writes() && (self.transaction.read_only || self.state.transaction_read_only) {
+        if self.is_read_only() && plan.changes_lasting_tables() {
             return Err(Error::read_only_transaction());
         }
         self.state.warn_all(&plan.get().warnings);

@@ -81,6 +81,7 @@ impl Session {
 
     /// USE, and COM_INIT_DB.
     pub fn init_db(&mut self, name: &str) -> Result<()> {
+        let name = &*self.state.folded(name);
         check::check_schema_visible(&self.state, name)?;
         let catalog = self.shared.catalog.load();
         let Some(schema) = catalog.schema_name(name) else {

@@ -95,6 +95,7 @@ impl Session {
                 Modes::IGNORE_SPACE,
             ),
             (mode.real_as_float(), Modes::REAL_AS_FLOAT),
+            (self.state.lower_case_names, Modes::LOWER_CASE_NAMES),
         ] {
             if is_set {
                 modes = modes.with(flag);

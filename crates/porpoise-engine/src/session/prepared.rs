@@ -175,7 +175,9 @@ impl Session {
                 Some(query) => planner::plan(&ast::Statement::Query(query.clone()), &context),
                 None => return Ok(()),
             },
-            ast::Statement::CreateView(create) => planner::plan_view(&create.query, &context),
+            ast::Statement::CreateView(create) => {
+                planner::plan_view(&create.query, &context).map(|(plan, _)| plan)
+            }
             ast::Statement::Explain(explain) => {
                 let statement = planner::explain::explained_statement(explain)?;
                 let plan = planner::plan(statement, &context);

@@ -211,7 +211,7 @@ impl Session {
                     self.transaction.isolation = isolation;
                 }
                 if let Some(read_only) = read_only {
-                    self.transaction.read_only = read_only;
+                    self.transaction.read_only = Some(read_only);
                 }
                 return Ok(());
             }

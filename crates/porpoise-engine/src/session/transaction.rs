@@ -30,7 +30,8 @@ pub(crate) struct TransactionState {
     /// Whether BEGIN, or with autocommit off a statement, has begun a transaction that has not
     /// ended.
     pub open: bool,
-    pub read_only: bool,
+    /// READ ONLY or READ WRITE, as it was said for this transaction; otherwise as the session's are.
+    pub read_only: Option<bool>,
     pub storage: Option<SessionTransaction>,
     pub isolation: Isolation,
     /// It has changed more than temporary tables.
@@ -146,9 +147,15 @@ impl Session {
         unconfirmed
     }
 
+    /// Whether the current transaction, or the next one, may only read.
+    pub(crate) fn is_read_only(&self) -> bool {
+        let session = self.state.transaction_read_only;
+        self.transaction.read_only.unwrap_or(session)
+    }
+
     /// Takes back what SET TRANSACTION set for the transaction that has ended.
     pub(super) fn end_transaction(&mut self) {
-        self.transaction.read_only = false;
+        self.transaction.read_only = None;
         self.transaction.isolation = self.state.isolation;
     }
 }

@@ -126,6 +126,13 @@ impl Db {
         answers.rows.iter().map(|row| row.join("|")).collect()
     }
 
+    /// The rows of an answer, or its error.
+    pub fn try_rows(&mut self, sql: &str) -> Result<Vec<String>> {
+        let mut answers = Answers::default();
+        self.session.query(sql.as_bytes(), &mut answers)?;
+        Ok(answers.rows.iter().map(|row| row.join("|")).collect())
+    }
+
     /// The names of an answer's columns.
     #[track_caller]
     pub fn columns(&mut self, sql: &str) -> String {

@@ -310,6 +310,7 @@ fn read_locks_and_readers_pass_each_other() {
     assert_eq!(
         db.rows("SELECT OBJECT_TYPE, LOCK_TYPE, LOCK_DURATION FROM performance_schema.metadata_locks ORDER BY 1"),
         [
+            "GLOBAL|INTENTION_EXCLUSIVE|EXPLICIT",
             "SCHEMA|INTENTION_EXCLUSIVE|EXPLICIT",
             "TABLE|SHARED_NO_READ_WRITE|EXPLICIT",
         ]
@@ -443,4 +444,45 @@ fn under_changes_of_all_kinds_everybody_comes_to_an_end() {
         thread.join().expect("no statement waited for ever");
     }
     assert!(db.rows(LOCKS).is_empty());
+}
+
+#[test]
+fn the_process_list_tells_what_a_session_waits_for() {
+    const STATE: &str = "SELECT STATE FROM information_schema.PROCESSLIST \
+                         WHERE STATE <> 'executing' AND ID = ";
+    let mut db = Db::new();
+    db.rows("SELECT GET_LOCK('the lock', 0)");
+    for (sql, state) in [
+        ("SELECT GET_LOCK('the lock', 100)", "User lock"),
+        ("SELECT SLEEP(100)", "User sleep"),
+    ] {
+        let waiter = beside(&db);
+        let id = waiter.session.id();
+        let waiting = std::thread::spawn(move || {
+            let mut waiter = waiter;
+            waiter.try_rows(sql).map(|_| ())
+        });
+        let shown = format!("{STATE}{id} AND INFO IS NOT NULL");
+        let deadline = Instant::now() + Time::from_secs(10);
+        let mut states = db.rows(&shown);
+        while states.is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Time::from_millis(5));
+            states = db.rows(&shown);
+        }
+        assert_eq!(states, [state], "{sql}");
+        db.run(&format!("KILL QUERY {id}"));
+        // A SLEEP that is killed ends with 1, a GET_LOCK with an error.
+        let _ = waiting.join().expect("it ends");
+    }
+}
+
+#[test]
+fn a_connection_that_has_run_nothing_is_as_old_as_it_is() {
+    let mut db = Db::new();
+    let silent = beside(&db);
+    let age = format!(
+        "SELECT TIME < 60 FROM information_schema.PROCESSLIST WHERE ID = {}",
+        silent.session.id()
+    );
+    assert_eq!(db.rows(&age), ["1"]);
 }

@@ -2,6 +2,7 @@
 
 mod columns;
 mod constraints;
+mod extensions;
 mod statistics;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use columns::columns;
 use constraints::{
     check_constraints, index_parts, key_column_usage, referential_constraints, table_constraints,
 };
+use extensions::{columns_extensions, schemata_extensions, tables_extensions};
 use statistics::{column_statistics, innodb_index_stats, innodb_table_stats};
 
 pub const TABLES: &[VirtualSource] = &[
@@ -192,6 +194,41 @@ pub const TABLES: &[VirtualSource] = &[
             ("COLLATION_CONNECTION", name, false),
         ],
         rows: views,
+    },
+    VirtualSource {
+        schema: "information_schema",
+        name: "SCHEMATA_EXTENSIONS",
+        columns: &[
+            ("CATALOG_NAME", name, false),
+            ("SCHEMA_NAME", exact, false),
+            ("OPTIONS", word, true),
+        ],
+        rows: schemata_extensions,
+    },
+    VirtualSource {
+        schema: "information_schema",
+        name: "TABLES_EXTENSIONS",
+        columns: &[
+            ("TABLE_CATALOG", name, false),
+            ("TABLE_SCHEMA", exact, false),
+            ("TABLE_NAME", exact, false),
+            ("ENGINE_ATTRIBUTE", json, true),
+            ("SECONDARY_ENGINE_ATTRIBUTE", json, true),
+        ],
+        rows: tables_extensions,
+    },
+    VirtualSource {
+        schema: "information_schema",
+        name: "COLUMNS_EXTENSIONS",
+        columns: &[
+            ("TABLE_CATALOG", name, false),
+            ("TABLE_SCHEMA", exact, false),
+            ("TABLE_NAME", exact, false),
+            ("COLUMN_NAME", name, true),
+            ("ENGINE_ATTRIBUTE", json, true),
+            ("SECONDARY_ENGINE_ATTRIBUTE", json, true),
+        ],
+        rows: columns_extensions,
     },
     VirtualSource {
         schema: "information_schema",

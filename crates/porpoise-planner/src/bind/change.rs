@@ -193,6 +193,7 @@ impl Binder<'_> {
         let (mut from, _) = self.changed_from(Privilege::Delete, &delete.from)?;
         self.change_views();
         let mut targets: Vec<(Arc<Table>, SlotId)> = Vec::new();
+        let mut named = Vec::new();
         let count = if delete.targets.is_empty() {
             1
         } else {
@@ -213,6 +214,11 @@ impl Binder<'_> {
                     .map_or("", |name| name.name.as_str());
                 return Err(Error::unknown_table_in(name, "MULTI DELETE"));
             };
+            if named.contains(&relation) {
+                let alias = self.scope().relations[relation].alias.clone();
+                return Err(Error::not_unique_table(alias));
+            }
+            named.push(relation);
             if let Some(access) = self.scope().relations[relation].access {
                 self.accesses.change(access, Privilege::Delete.set());
                 self.accesses.whole(access, Privilege::Delete);
@@ -272,7 +278,8 @@ impl Binder<'_> {
         let refused = || Error::non_updatable_table(&relation.alias, statement);
         match &relation.columns {
             Columns::Table { slot, table } => Ok((table.clone(), *slot, column)),
-            Columns::Merged { columns } => {
+            // A view's. A derived table can't be changed.
+            Columns::Merged { columns } if relation.access.is_some() => {
                 let (slot, position) = columns
                     .get(column)
                     .and_then(|column| column.expr.as_column())

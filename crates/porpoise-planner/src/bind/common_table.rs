@@ -1,6 +1,6 @@
 //! Common tables: WITH, and WITH RECURSIVE.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_core::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::query::{Body, OutputColumn, Query, SourceKind};
 /// A common table of a WITH clause.
 pub struct Definition {
     pub(super) name: CompactString,
-    ast: Rc<ast::CommonTable>,
+    ast: Arc<ast::CommonTable>,
     recursive: bool,
     /// How many scopes enclose the WITH, and what it sees of other common tables.
     depth: usize,
@@ -45,7 +45,7 @@ impl Binder<'_> {
             }
             self.definitions.push(Definition {
                 name: table.name.0.clone(),
-                ast: Rc::new(table.clone()),
+                ast: Arc::clone(table),
                 recursive: with.recursive,
                 depth: self.scopes.len(),
                 visible: self.visible.clone(),

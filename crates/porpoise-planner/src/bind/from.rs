@@ -18,7 +18,7 @@ use porpoise_types::DataType;
 use crate::access::{AccessId, Need};
 use crate::bind::Binder;
 use crate::bind::common_table::rename;
-use crate::bind::scope::{Columns, ComputedColumn, Relation};
+use crate::bind::scope::{Columns, ComputedColumn, Relation, virtual_type};
 use crate::optimize::source_slots;
 use crate::plan::{RowLock, TableUse};
 use crate::query::{
@@ -264,6 +264,7 @@ impl Binder<'_> {
             }
         }
         let schema = self.schema_of(name)?;
+        self.note_table(name)?;
         let (found, access) = self.open(&schema, &name.name, self.reads_need)?;
         match found {
             CatalogRelation::Table(table) => {
@@ -280,7 +281,10 @@ impl Binder<'_> {
             }
             CatalogRelation::View(view) => self.view(&view, alias, access, nullable),
             CatalogRelation::Virtual(table) => {
-                let types = table.columns.iter().map(|(_, ty, _)| ty()).collect();
+                let folds = self.session().lower_case_names;
+                let types = (0..table.columns.len())
+                    .map(|at| virtual_type(table, at, folds))
+                    .collect();
                 let names = table
                     .columns
                     .iter()
@@ -300,13 +304,29 @@ impl Binder<'_> {
                 let relation = Relation {
                     alias,
                     schema,
-                    columns: Columns::Virtual { slot, table },
+                    columns: Columns::Virtual { slot, table, folds },
                     nullable,
                     access,
                 };
                 self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
             }
         }
+    }
+
+    /// Notes the table or view that a name in FROM means.
+    pub(super) fn note_table(&mut self, name: &ast::ObjectName) -> Result<()> {
+        if self.names.is_none() {
+            return Ok(());
+        }
+        let schema = Some(ast::Ident(self.schema_of(name)?));
+        if let Some(names) = &mut self.names {
+            let meant = ast::ObjectName {
+                schema,
+                name: name.name.clone(),
+            };
+            names.note_table(name, meant);
+        }
+        Ok(())
     }
 
     /// The schema that a name says, or the current one.

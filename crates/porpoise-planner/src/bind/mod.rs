@@ -27,7 +27,7 @@ mod select;
 mod view;
 mod window;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -37,7 +37,7 @@ use porpoise_core::reply::{ColumnKey, ResultColumn};
 use porpoise_core::variables::{SessionVars, Switches};
 use porpoise_expr::typing::collation::Coercibility;
 use porpoise_expr::{Expr, ExprKind, SlotId};
-use porpoise_sql::{ast, stack};
+use porpoise_sql::{ResolvedNames, ast, stack};
 use porpoise_types::{DataType, RowLayout, Value};
 
 use crate::access::{AccessList, Need, PlanError};
@@ -50,6 +50,8 @@ use crate::slot_set::SlotSet;
 use crate::{Context, UnknownContents, explain, optimize};
 use change_target::ChangeTarget;
 use hints::{Hints, TableOrder};
+pub use select::usable_name;
+
 use scope::{Columns, ComputedColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
@@ -124,6 +126,8 @@ pub struct Binder<'a> {
     /// one, by number.
     derived_depth: usize,
     subqueries_in_derived: Vec<usize>,
+    /// What names mean, where that is wanted: in a view's definition.
+    names: Option<ResolvedNames>,
     /// How deep expressions and queries are nested, the deepest so far, and the limit.
     depth: u32,
     deepest: u32,
@@ -201,6 +205,7 @@ impl<'a> Binder<'a> {
             subqueries_in_derived: Vec::new(),
             depth: 0,
             deepest: 0,
+            names: None,
             depth_max: DEPTH_MAX,
             room: 0,
             wants_room: None,
@@ -449,12 +454,20 @@ pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<Plan, P
 }
 
 /// Plans the query of a view's definition.
-pub fn view_definition(query: &ast::Query, context: &Context<'_>) -> Result<Plan, PlanError> {
-    planned(context, &|binder| {
+pub fn view_definition(
+    query: &ast::Query,
+    context: &Context<'_>,
+) -> Result<(Plan, ResolvedNames), PlanError> {
+    let names = RefCell::default();
+    let plan = planned(context, &|binder| {
         binder.defines_view = is_one_block(query);
         binder.hints = Hints::of_statement(query.hints.as_deref(), true);
-        binder.top_query(query)
-    })
+        binder.names = Some(ResolvedNames::default());
+        let bound = binder.top_query(query);
+        names.replace(binder.names.take().unwrap_or_default());
+        bound
+    })?;
+    Ok((plan, names.into_inner()))
 }
 
 /// Makes a plan of what `bind` binds; again with more stack, where views lead deeper than the stack

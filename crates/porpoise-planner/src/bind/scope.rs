@@ -22,7 +22,7 @@ use porpoise_expr::aggregate::{Aggregate, SortKey};
 use porpoise_expr::typing::collation::Coercibility;
 use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::ast;
-use porpoise_types::DataType;
+use porpoise_types::{Collation, DataType};
 
 use crate::access::{AccessColumn, AccessId};
 use crate::bind::Binder;
@@ -112,6 +112,8 @@ pub enum Columns {
     Virtual {
         slot: SlotId,
         table: &'static VirtualTable,
+        /// Names of schemas and tables in it compare without case.
+        folds: bool,
     },
     /// Columns of a row that the statement makes.
     Computed {
@@ -122,6 +124,21 @@ pub enum Columns {
     Merged {
         columns: Vec<OutputColumn>,
     },
+}
+
+/// The type of a virtual table's column. `folds`: names of schemas and tables are in lower case, and
+/// are found whichever way they are written.
+pub fn virtual_type(table: &VirtualTable, column: usize, folds: bool) -> DataType {
+    match (table.columns[column].1)() {
+        DataType::Varchar {
+            length: 64,
+            collation: Collation::UTF8MB3_BIN,
+        } if folds => DataType::Varchar {
+            length: 64,
+            collation: Collation::UTF8MB3_GENERAL_CI,
+        },
+        ty => ty,
+    }
 }
 
 pub struct ComputedColumn {
@@ -286,9 +303,9 @@ impl Columns {
                 let column = &table.columns[at];
                 Expr::column(*slot, at, column.ty.clone(), column.nullable)
             }
-            Columns::Virtual { slot, table } => {
-                let (_, ty, nullable) = &table.columns[at];
-                Expr::column(*slot, at, ty(), *nullable)
+            Columns::Virtual { slot, table, folds } => {
+                let nullable = table.columns[at].2;
+                Expr::column(*slot, at, virtual_type(table, at, *folds), nullable)
             }
             Columns::Computed { slot, columns } => {
                 let column = &columns[at];
@@ -416,6 +433,7 @@ impl Binder<'_> {
                 continue;
             }
             if let Some((relation, column)) = scope.find(name)? {
+                self.note_column(name, depth, relation);
                 return Ok(self.relation_column(depth, relation, column));
             }
             // A subquery names what the query around it selects.
@@ -449,6 +467,35 @@ impl Binder<'_> {
         Err(self.unknown_column(name, clause, looked_for, Privilege::Select))
     }
 
+    /// Notes the relation whose column a reference means.
+    pub(super) fn note_column(&mut self, written: &ast::ColumnRef, depth: usize, relation: usize) {
+        if self.names.is_none() {
+            return;
+        }
+        let meant = self.full_name(depth, relation, &written.name);
+        if let (Some(names), Some(meant)) = (&mut self.names, meant) {
+            names.note_column(written, meant);
+        }
+    }
+
+    /// A relation's column by its full name; `None` where the relation has no name.
+    pub(super) fn full_name(
+        &self,
+        depth: usize,
+        relation: usize,
+        column: &str,
+    ) -> Option<ast::ColumnRef> {
+        let relation = &self.scopes[depth].relations[relation];
+        let ident = |name: &str| ast::Ident(CompactString::new(name));
+        let is_alias = |access| !self.accesses.is_named(access, &relation.alias);
+        let has_schema = !relation.schema.is_empty() && !relation.access.is_none_or(is_alias);
+        (!relation.alias.is_empty()).then(|| ast::ColumnRef {
+            schema: has_schema.then(|| ident(&relation.schema)),
+            table: Some(ident(&relation.alias)),
+            name: ident(column),
+        })
+    }
+
     /// Error 1054. Who has privileges on some columns of a table alone isn't told which others
     /// there are not.
     pub(super) fn unknown_column(
@@ -479,6 +526,7 @@ impl Binder<'_> {
             // Inside a subquery of HAVING, columns functionally dependent on the keys are reachable
             // as well.
             if grouped || (selected && (!aliased || name.table.is_some())) {
+                self.note_column(name, depth, relation);
                 return Ok(Some(self.relation_column(depth, relation, column)));
             }
         }

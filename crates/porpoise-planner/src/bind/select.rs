@@ -11,7 +11,7 @@ use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::typing::collation::computed_strength;
 use porpoise_expr::typing::{self, compare};
 use porpoise_expr::{Expr, ExprKind};
-use porpoise_sql::ast;
+use porpoise_sql::{NamedItem, ast};
 use porpoise_types::{DataType, Value};
 
 use crate::access::Need;
@@ -30,6 +30,15 @@ pub fn parse_query(sql: &str) -> Result<(ast::Query, u32)> {
         })) => Ok((*query, depth)),
         Ok(_) => Err(Error::not_supported_yet("a view that is no query")),
         Err(error) => Err(Error::parse_error(error)),
+    }
+}
+
+/// A column's name in a view's definition: another one where its text can't be a name.
+pub fn usable_name(name: &str, at: usize) -> CompactString {
+    if name.is_empty() || name.chars().count() > 64 || name.ends_with(' ') {
+        compact_str::format_compact!("Name_exp_{}", at + 1)
+    } else {
+        name.into()
     }
 }
 
@@ -73,6 +82,7 @@ impl Binder<'_> {
             ast::QueryBody::Query(inner) => binder.query(inner),
             ast::QueryBody::Values(rows) => binder.values(rows),
             ast::QueryBody::Table(name) => {
+                binder.note_table(name)?;
                 let factor = ast::TableFactor {
                     name: name.clone(),
                     alias: None,
@@ -461,6 +471,7 @@ impl Binder<'_> {
         let depth = self.scopes.len() - 1;
         self.scopes[depth].items = Vec::with_capacity(items.len());
         for item in items {
+            let first = self.scopes[depth].items.len();
             match item {
                 ast::SelectItem::Wildcard => {
                     if no_from {
@@ -501,6 +512,7 @@ impl Binder<'_> {
                     self.scopes[depth].items.push(column);
                 }
             }
+            self.note_item(item, star, first);
         }
         Ok(std::mem::take(&mut self.scopes[depth].items))
     }
@@ -524,10 +536,40 @@ impl Binder<'_> {
             let bound = self.resolve(name)?;
             return Ok(self.named(bound, expr, span));
         };
+        self.note_column(name, depth, relation);
         let mut column = self.output_column(depth, relation, position, usage);
         column.name = name.name.0.clone();
         column.name_span = None;
         Ok(column)
+    }
+
+    /// Notes what an item of a select list gives: the columns from the `first` on.
+    fn note_item(&mut self, item: &ast::SelectItem, star: &[(usize, usize)], first: usize) {
+        if self.names.is_none() {
+            return;
+        }
+        let depth = self.scopes.len() - 1;
+        let columns = &self.scopes[depth].items;
+        let given = columns[first..].iter().enumerate();
+        let given = given.map(|(at, column)| {
+            let relation = match item {
+                ast::SelectItem::Expr { .. } => None,
+                ast::SelectItem::Wildcard => star.get(at).map(|(relation, _)| *relation),
+                ast::SelectItem::QualifiedWildcard(name) => {
+                    let mut relations = self.scopes[depth].relations.iter();
+                    relations
+                        .position(|relation| relation.is_called(name.schema.as_deref(), &name.name))
+                }
+            };
+            NamedItem {
+                column: relation.and_then(|relation| self.full_name(depth, relation, &column.name)),
+                name: ast::Ident(usable_name(&column.name, first + at)),
+            }
+        });
+        let given = given.collect();
+        if let Some(names) = &mut self.names {
+            names.note_item(item, given);
+        }
     }
 
     /// `*` reads a relation's columns without naming them.

@@ -134,9 +134,9 @@ impl Binder<'_> {
         call: &ast::WindowCall,
         spec: &ast::Window,
     ) -> Result<(WindowCall, bool, Vec<Expr>, Vec<SortKey>)> {
-        let partition = self.exprs(&spec.partition_by)?;
+        let partition = self.exprs(spec.partition_by.iter())?;
         let mut order = Vec::with_capacity(spec.order_by.len());
-        for item in &spec.order_by {
+        for item in spec.order_by.iter() {
             order.push(SortKey {
                 expr: self.expr(&item.expr)?,
                 descending: item.descending,

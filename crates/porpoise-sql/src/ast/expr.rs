@@ -1,5 +1,7 @@
 //! Expressions.
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 use porpoise_types::IntervalUnit;
 
@@ -478,9 +480,9 @@ pub struct Window {
     /// The window this one refines.
     pub base: Option<Ident>,
     /// `PARTITION BY`.
-    pub partition_by: Vec<Expr>,
+    pub partition_by: Arc<[Expr]>,
     /// `ORDER BY`.
-    pub order_by: Vec<OrderItem>,
+    pub order_by: Arc<[OrderItem]>,
     /// `ROWS | RANGE …`.
     pub frame: Option<Frame>,
 }

@@ -1,5 +1,7 @@
 //! Queries: `SELECT` and what it consists of.
 
+use std::sync::Arc;
+
 use super::data_type::DataType;
 use super::expr::{Expr, JsonResponse, Window};
 use super::hint::StatementHints;
@@ -69,7 +71,7 @@ pub struct With {
     /// `RECURSIVE`.
     pub recursive: bool,
     /// In order.
-    pub tables: Vec<CommonTable>,
+    pub tables: Vec<Arc<CommonTable>>,
 }
 
 /// One common table expression.

@@ -301,7 +301,7 @@ impl Parser<'_> {
             }
             return Ok(GrantObject::Database(None));
         }
-        let first = self.ident()?;
+        let first = self.table_ident()?;
         if !self.take(TokenKind::Dot) {
             return Ok(GrantObject::Table(ObjectName {
                 schema: None,
@@ -312,7 +312,7 @@ impl Parser<'_> {
             true => Ok(GrantObject::Database(Some(first))),
             false => Ok(GrantObject::Table(ObjectName {
                 schema: Some(first),
-                name: self.any_ident()?,
+                name: self.any_table_ident()?,
             })),
         }
     }

@@ -1,5 +1,7 @@
 //! Aggregate functions, and windows.
 
+use std::sync::Arc;
+
 use super::*;
 
 /// Aggregate functions by name. Those marked are functions only when the parenthesis follows at
@@ -133,10 +135,10 @@ impl Parser<'_> {
         self.parens(|p| {
             let base = p.opt_ident()?;
             let partition_by = match p.eat_all(&["PARTITION", "BY"]) {
-                true => p.list(Self::expr)?,
-                false => Vec::new(),
+                true => p.list(Self::expr)?.into(),
+                false => Arc::default(),
             };
-            let order_by = p.opt_order_by()?;
+            let order_by = p.opt_order_by()?.into();
             let unit = match p.eat_any(&["ROWS", "RANGE", "GROUPS"]) {
                 Some("ROWS") => FrameUnit::Rows,
                 Some("RANGE") => FrameUnit::Range,

@@ -97,7 +97,7 @@ impl Parser<'_> {
             "DATABASE" | "SCHEMA" => {
                 self.advance();
                 let if_not_exists = self.if_not_exists();
-                let name = self.ident()?;
+                let name = self.table_ident()?;
                 Ok(Statement::CreateDatabase {
                     name,
                     if_not_exists,
@@ -274,7 +274,7 @@ impl Parser<'_> {
                 self.advance();
                 let name = match self.at_any(&["CHARSET", "ENCRYPTION"]) {
                     true => None,
-                    false => self.opt_ident()?,
+                    false => self.opt_ident()?.map(|name| self.folded(name)),
                 };
                 Ok(Statement::AlterDatabase {
                     name,
@@ -320,7 +320,7 @@ impl Parser<'_> {
             "DATABASE" | "SCHEMA" => {
                 let if_exists = self.if_exists();
                 Ok(Statement::DropDatabase {
-                    name: self.ident()?,
+                    name: self.table_ident()?,
                     if_exists,
                 })
             }

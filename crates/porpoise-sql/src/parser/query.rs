@@ -1,5 +1,7 @@
 //! Queries: WITH, SELECT, set operations, table references.
 
+use std::sync::Arc;
+
 use super::*;
 
 /// What a parenthesis in FROM held.
@@ -195,15 +197,15 @@ impl Parser<'_> {
         let block = self.begin_block();
         let recursive = self.eat("RECURSIVE");
         let tables = self.list(|p| {
-            let name = p.ident()?;
+            let name = p.table_ident()?;
             let columns = p.opt_column_names()?;
             p.expect("AS")?;
             let query = p.parens(Self::query)?;
-            Ok(CommonTable {
+            Ok(Arc::new(CommonTable {
                 name,
                 columns,
                 query,
-            })
+            }))
         })?;
         self.reserved_block = Some(block);
         Ok(Some(With { recursive, tables }))
@@ -312,7 +314,7 @@ impl Parser<'_> {
             .strip_prefix(b"/*+")?;
         let length = rest.windows(2).position(|w| w == b"*/")?;
         let from = self.sql.len() - rest.len();
-        let (hints, error) = hint::read(self.sql, from, from + length);
+        let (hints, error) = hint::read(self.sql, from, from + length, self.modes);
         self.hint_comments.push(HintComment {
             block,
             hints,
@@ -363,9 +365,9 @@ impl Parser<'_> {
                 }));
             }
             if self.is_ahead(3, TokenKind::Dot) && self.is_ahead(4, TokenKind::Star) {
-                let schema = Some(self.ident()?);
+                let schema = Some(self.table_ident()?);
                 self.advance();
-                let name = self.any_ident()?;
+                let name = self.any_table_ident()?;
                 self.advance();
                 self.advance();
                 return Ok(SelectItem::QualifiedWildcard(ObjectName { schema, name }));
@@ -387,7 +389,7 @@ impl Parser<'_> {
 
     /// `name.*`
     fn object_name_before_star(&mut self) -> Result<Ident> {
-        let name = self.ident()?;
+        let name = self.table_ident()?;
         self.need(TokenKind::Dot)?;
         self.need(TokenKind::Star)?;
         Ok(name)
@@ -711,8 +713,8 @@ impl Parser<'_> {
     /// `[[AS] alias]`
     pub(super) fn opt_alias(&mut self) -> Result<Option<Ident>> {
         match self.eat("AS") || (self.take(TokenKind::Eq) && self.at_ident()) {
-            true => self.ident().map(Some),
-            false => self.opt_ident(),
+            true => self.table_ident().map(Some),
+            false => Ok(self.opt_ident()?.map(|name| self.folded(name))),
         }
     }
 
@@ -725,7 +727,6 @@ impl Parser<'_> {
             && (self.at_ahead(1, "INDEX") || self.at_ahead(1, "KEY"))
         {
             index_hints.push(self.index_hint()?);
-            self.take(TokenKind::Comma);
         }
         Ok(TableRef::Table(Box::new(TableFactor {
             name,

@@ -32,7 +32,7 @@ impl Parser<'_> {
         };
         self.insert_source(&mut insert)?;
         if self.eat("AS") {
-            insert.row_alias = Some(self.ident()?);
+            insert.row_alias = Some(self.table_ident()?);
             insert.column_aliases = self.opt_column_names()?;
         }
         if self.eat_all(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
@@ -206,13 +206,13 @@ impl Parser<'_> {
 
     /// `name[.*]`
     fn delete_target(&mut self) -> Result<ObjectName> {
-        let name = self.ident()?;
+        let name = self.table_ident()?;
         if !self.take(TokenKind::Dot) || self.take(TokenKind::Star) {
             return Ok(ObjectName { schema: None, name });
         }
         let target = ObjectName {
             schema: Some(name),
-            name: self.any_ident()?,
+            name: self.any_table_ident()?,
         };
         if self.take(TokenKind::Dot) {
             self.need(TokenKind::Star)?;

@@ -394,7 +394,7 @@ impl Parser<'_> {
             if self.eat_any(&["SCHEMA", "DATABASE"]).is_none() {
                 return Err(self.syntax_error());
             }
-            schema = Some(self.ident()?);
+            schema = Some(self.table_ident()?);
         }
         let explainable = self.is(TokenKind::LeftParen)
             || self.at_any(&[

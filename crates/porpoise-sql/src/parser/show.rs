@@ -169,7 +169,7 @@ impl Parser<'_> {
     /// `[FROM | IN database]`
     fn in_database(&mut self) -> Result<Option<Ident>> {
         match self.eat_any(&["FROM", "IN"]) {
-            Some(_) => self.ident().map(Some),
+            Some(_) => self.table_ident().map(Some),
             None => Ok(None),
         }
     }
@@ -195,7 +195,7 @@ impl Parser<'_> {
             "DATABASE" | "SCHEMA" => {
                 let if_not_exists = self.if_not_exists();
                 ShowWhat::CreateDatabase {
-                    name: self.ident()?,
+                    name: self.table_ident()?,
                     if_not_exists,
                 }
             }

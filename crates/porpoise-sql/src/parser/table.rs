@@ -183,7 +183,7 @@ impl Parser<'_> {
             if self.index_type(options)? {
             } else if self.eat("KEY_BLOCK_SIZE") {
                 self.opt_eq();
-                options.key_block_size = Some(self.u64()?);
+                options.key_block_size = Some(self.whole_part()?);
             } else if self.eat("COMMENT") {
                 options.comment = Some(self.string()?);
             } else if self.eat_all(&["WITH", "PARSER"]) {
@@ -324,7 +324,7 @@ impl Parser<'_> {
             }
             "AUTO_INCREMENT" => {
                 self.option_name();
-                TableOption::AutoIncrement(self.u64()?)
+                TableOption::AutoIncrement(self.whole_part()?)
             }
             "COMMENT" => {
                 self.option_name();
@@ -403,7 +403,7 @@ impl Parser<'_> {
     fn other_option(&mut self, name: &str) -> Result<TableOption> {
         let value = match self.kind() {
             TokenKind::Literal(LiteralKind::String) => self.string()?,
-            TokenKind::Literal(_) => self.u64()?.to_string().into_bytes().into(),
+            TokenKind::Literal(_) => self.whole_part()?.to_string().into_bytes().into(),
             TokenKind::Word | TokenKind::QuotedName => self.any_ident()?.as_bytes().into(),
             _ => return Err(self.syntax_error()),
         };

@@ -49,7 +49,7 @@ impl Printer<'_, '_> {
         match expr {
             Expr::Literal(literal) => self.literal(literal),
             Expr::Param(_) => self.word("?"),
-            Expr::Column(column) => put!(self, "{column}"),
+            Expr::Column(column) => self.column(column),
             Expr::UserVariable(name) => put!(self, "@{name}"),
             Expr::AssignVariable(assignment) => {
                 put!(self, "(@{}:=", assignment.0)?;
@@ -127,9 +127,8 @@ impl Printer<'_, '_> {
                 self.word("(")?;
                 self.expr(expr)?;
                 self.negation(*negated)?;
-                self.word(" in (")?;
-                self.query(query)?;
-                self.word("))")
+                self.value_subquery(" in (", query)?;
+                self.word(")")
             }
             Expr::Like(like) => {
                 self.word("(")?;
@@ -264,8 +263,8 @@ impl Printer<'_, '_> {
                 self.exprs(exprs)?;
                 self.word(")")
             }
-            Expr::Subquery(query) => self.subquery("(", query),
-            Expr::Exists(query) => self.subquery("exists(", query),
+            Expr::Subquery(query) => self.value_subquery("(", query),
+            Expr::Exists(query) => self.value_subquery("exists(", query),
             Expr::Quantified(quantified) => {
                 self.word("(")?;
                 self.expr(&quantified.left)?;
@@ -275,7 +274,7 @@ impl Printer<'_, '_> {
                     symbol(quantified.op),
                     if quantified.all { "all " } else { "any " }
                 )?;
-                self.subquery("(", &quantified.query)?;
+                self.value_subquery("(", &quantified.query)?;
                 self.word(")")
             }
             Expr::Default => self.word("default"),

@@ -11,9 +11,21 @@ impl Printer<'_, '_> {
     // -- Queries
     // ------------------------------------------------------------------------------------------
 
+    /// A query in FROM or WITH.
     pub(super) fn subquery(&mut self, open: &str, query: &Query) -> fmt::Result {
+        self.nested_query(open, query, true)
+    }
+
+    /// A query in an expression: nobody asks for its columns' names.
+    pub(super) fn value_subquery(&mut self, open: &str, query: &Query) -> fmt::Result {
+        self.nested_query(open, query, false)
+    }
+
+    fn nested_query(&mut self, open: &str, query: &Query, names_items: bool) -> fmt::Result {
+        let outer = std::mem::replace(&mut self.names_items, names_items);
         self.word(open)?;
         self.query(query)?;
+        self.names_items = outer;
         self.word(")")
     }
 
@@ -144,7 +156,10 @@ impl Printer<'_, '_> {
                     p.word(")")
                 })
             }
-            QueryBody::Table(name) => put!(self, "table {name}"),
+            QueryBody::Table(name) => {
+                self.word("table ")?;
+                self.table_name(name)
+            }
             QueryBody::SetOperation(operation) => {
                 let left_needs_parens =
                     operation.op == SetOperator::Intersect && is_loose(&operation.left);
@@ -159,7 +174,7 @@ impl Printer<'_, '_> {
                     if right.op != SetOperator::Intersect || operation.op == SetOperator::Intersect);
                 self.operand(&operation.right, right_needs_parens)
             }
-            QueryBody::Query(query) => self.subquery("(", query),
+            QueryBody::Query(query) => self.nested_query("(", query, self.names_items),
         }
     }
 
@@ -187,17 +202,7 @@ impl Printer<'_, '_> {
         ] {
             self.word(if set { word } else { "" })?;
         }
-        self.list(&select.items, |p, item| match item {
-            SelectItem::Wildcard => p.word("*"),
-            SelectItem::QualifiedWildcard(table) => put!(p, "{table}.*"),
-            SelectItem::Expr { expr, alias, .. } => {
-                p.expr(expr)?;
-                match alias {
-                    Some(alias) => put!(p, " AS {alias}"),
-                    None => Ok(()),
-                }
-            }
-        })?;
+        self.list(&select.items, Self::select_item)?;
         if !select.from.is_empty() {
             self.word(" from ")?;
             self.list(&select.from, Self::table_ref)?;
@@ -229,10 +234,36 @@ impl Printer<'_, '_> {
         Ok(())
     }
 
+    fn select_item(&mut self, item: &SelectItem) -> fmt::Result {
+        let gives = self.names.and_then(|names| names.item(item));
+        match (item, gives) {
+            (SelectItem::Expr { expr, alias, .. }, gives) => {
+                self.expr(expr)?;
+                let name = gives.and_then(|gives| gives.first().map(|given| &given.name));
+                let name = name.filter(|_| self.names_items);
+                match alias.as_ref().or(name) {
+                    Some(alias) => put!(self, " AS {alias}"),
+                    None => Ok(()),
+                }
+            }
+            (_, Some(gives)) => self.list(gives, |p, given| {
+                if let Some(column) = &given.column {
+                    put!(p, "{column}")?;
+                }
+                match p.names_items {
+                    true => put!(p, " AS {}", given.name),
+                    false => Ok(()),
+                }
+            }),
+            (SelectItem::Wildcard, None) => self.word("*"),
+            (SelectItem::QualifiedWildcard(table), None) => put!(self, "{table}.*"),
+        }
+    }
+
     fn table_ref(&mut self, table: &TableRef) -> fmt::Result {
         match table {
             TableRef::Table(table) => {
-                put!(self, "{}", table.name)?;
+                self.table_name(&table.name)?;
                 if !table.partitions.is_empty() {
                     self.word(" partition (")?;
                     self.idents(&table.partitions)?;

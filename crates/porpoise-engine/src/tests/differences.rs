@@ -1,0 +1,207 @@
+//! Where Porpoise differs from MySQL 8.4: a row a difference, each a statement and what it answers
+//! here. The test runs every row, and `docs/differences.md` is made of them: what is listed is so.
+
+use super::database::{Db, beside};
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
+
+const HEAD: &str = "\
+# Where Porpoise differs from MySQL 8.4
+
+Each statement answers here as its row says. This page is made from the table in
+`crates/porpoise-engine/src/tests/differences.rs`, and a test runs every row:
+`PORPOISE_WRITE_DOCS=1 cargo test -p porpoise-engine differences` writes it anew. What works and
+what doesn't yet, by topic, is in [SUPPORT.md](SUPPORT.md).
+";
+
+/// Whether a difference is to stay.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Intent {
+    OnPurpose,
+    NotYet,
+}
+
+/// A statement that MySQL answers otherwise.
+struct Difference {
+    intent: Intent,
+    /// Run before it, by the same session.
+    before: &'static [&'static str],
+    /// Run before it by another session, whose transaction stays open.
+    beside: &'static [&'static str],
+    statement: &'static str,
+    /// What comes back: rows, or an error.
+    here: &'static str,
+    in_mysql: &'static str,
+}
+
+/// A statement that isn't there yet, and says so.
+const fn absent(statement: &'static str, here: &'static str) -> Difference {
+    Difference {
+        intent: Intent::NotYet,
+        before: &[],
+        beside: &[],
+        statement,
+        here,
+        in_mysql: "runs it",
+    }
+}
+
+const DIFFERENCES: &[Difference] = &[
+    Difference {
+        intent: Intent::OnPurpose,
+        before: &["SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"],
+        beside: &["BEGIN", "INSERT INTO t VALUES (9)"],
+        statement: "SELECT COUNT(*) FROM t",
+        here: "0",
+        in_mysql: "1: READ UNCOMMITTED reads rows that are not committed; here it reads as READ COMMITTED",
+    },
+    Difference {
+        intent: Intent::OnPurpose,
+        before: &["CREATE TABLE m (a INT) ENGINE = MyISAM"],
+        beside: &[],
+        statement: "SHOW WARNINGS",
+        here: "Warning / 1266 / Using storage engine InnoDB for table 'm'",
+        in_mysql: "nothing: it has the engine. Here InnoDB takes the place of MyISAM, MEMORY, CSV, ARCHIVE and BLACKHOLE, under NO_ENGINE_SUBSTITUTION as well",
+    },
+    Difference {
+        intent: Intent::NotYet,
+        before: &[
+            "CREATE TABLE u (id INT, v INT)",
+            "CREATE VIEW joined AS SELECT v FROM t JOIN u USING (id)",
+        ],
+        beside: &[],
+        statement: "SELECT view_definition FROM information_schema.views WHERE table_name = 'joined'",
+        here: "select `d`.`u`.`v` AS `v` from (`d`.`t` join `d`.`u` using (`id`))",
+        in_mysql: "USING as ON: `join … on((t.id = u.id))`",
+    },
+    absent(
+        "CREATE TABLE p (a INT) PARTITION BY HASH (a) PARTITIONS 4",
+        "ERROR 1235 (42000)",
+    ),
+    absent(
+        "CREATE TABLE f (a TEXT, FULLTEXT (a))",
+        "ERROR 1235 (42000)",
+    ),
+    absent("CREATE TABLE g (a GEOMETRY)", "ERROR 1235 (42000)"),
+    absent("SELECT ST_GeomFromText('POINT(1 1)')", "ERROR 1305 (42000)"),
+    absent("SELECT JSON_SCHEMA_VALID('{}', '{}')", "ERROR 1305 (42000)"),
+    absent(
+        "CREATE TABLE c (a CHAR(1) CHARACTER SET ucs2)",
+        "ERROR 1115 (42000)",
+    ),
+    absent(
+        "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
+        "ERROR 1235 (42000)",
+    ),
+    absent("CREATE PROCEDURE p() SELECT 1", "ERROR 1235 (42000)"),
+    absent(
+        "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1",
+        "ERROR 1235 (42000)",
+    ),
+    absent(
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+        "ERROR 1235 (42000)",
+    ),
+    absent("SIGNAL SQLSTATE '45000'", "ERROR 1235 (42000)"),
+    absent("GET DIAGNOSTICS @n = NUMBER", "ERROR 1235 (42000)"),
+    absent("XA START 'x'", "ERROR 1235 (42000)"),
+    absent("HANDLER t OPEN", "ERROR 1235 (42000)"),
+    absent("SELECT 1 INTO OUTFILE '/tmp/one'", "ERROR 1235 (42000)"),
+    absent(
+        "LOAD XML INFILE '/tmp/one' INTO TABLE t",
+        "ERROR 1235 (42000)",
+    ),
+    absent("EXPLAIN FOR CONNECTION 1", "ERROR 1235 (42000)"),
+    absent("SET PERSIST max_connections = 5", "ERROR 1235 (42000)"),
+    absent("SET sql_auto_is_null = 1", "ERROR 1235 (42000)"),
+    absent(
+        "CREATE USER limited WITH MAX_QUERIES_PER_HOUR 3",
+        "ERROR 1235 (42000)",
+    ),
+    absent("GRANT PROXY ON root TO root", "ERROR 1235 (42000)"),
+    absent(
+        "CREATE TABLESPACE s ADD DATAFILE 's.ibd'",
+        "ERROR 1235 (42000)",
+    ),
+    absent(
+        "CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (USER 'x')",
+        "ERROR 1235 (42000)",
+    ),
+    absent("CREATE RESOURCE GROUP r TYPE = USER", "ERROR 1235 (42000)"),
+    absent(
+        "CLONE LOCAL DATA DIRECTORY '/tmp/clone'",
+        "ERROR 1235 (42000)",
+    ),
+    absent(
+        "ALTER INSTANCE ROTATE INNODB MASTER KEY",
+        "ERROR 1235 (42000)",
+    ),
+    absent(
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'x'",
+        "ERROR 1235 (42000)",
+    ),
+];
+
+/// What a statement answers: its rows, `/` between columns, or its error.
+fn answer(db: &mut Db, sql: &str) -> String {
+    match db.try_rows(sql) {
+        Ok(rows) => rows.join("; ").replace('|', " / "),
+        Err(error) => format!("ERROR {} ({})", error.number(), error.sqlstate()),
+    }
+}
+
+#[test]
+fn every_difference_is_as_listed() {
+    for difference in DIFFERENCES {
+        let mut db = Db::new();
+        db.run("CREATE TABLE t (id INT)");
+        let mut other = beside(&db);
+        for sql in difference.beside {
+            other.run(sql);
+        }
+        for sql in difference.before {
+            db.run(sql);
+        }
+        let statement = difference.statement;
+        assert_eq!(answer(&mut db, statement), difference.here, "{statement}");
+    }
+}
+
+fn section(intent: Intent, title: &str) -> String {
+    let mut text =
+        format!("\n## {title}\n\n| statement | here | MySQL 8.4 |\n| --- | --- | --- |\n");
+    for difference in DIFFERENCES.iter().filter(|row| row.intent == intent) {
+        let beside = difference
+            .beside
+            .iter()
+            .map(|sql| format!("another session: `{sql}`"));
+        let before = difference.before.iter().map(|sql| format!("`{sql}`"));
+        let statement = format!("`{}`", difference.statement);
+        let all: Vec<String> = beside.chain(before).chain([statement]).collect();
+        text.push_str(&format!(
+            "| {} | {} | {} |\n",
+            all.join("; "),
+            difference.here.replace('|', "\\|"),
+            difference.in_mysql
+        ));
+    }
+    text
+}
+
+#[test]
+fn the_document_of_differences_is_up_to_date() {
+    let expected = [
+        HEAD.to_string(),
+        section(Intent::OnPurpose, "On purpose"),
+        section(Intent::NotYet, "Not yet"),
+    ]
+    .concat();
+    if std::env::var_os("PORPOISE_WRITE_DOCS").is_some() {
+        std::fs::write(DOCUMENT, &expected).expect("writes the document");
+    }
+    assert!(
+        std::fs::read_to_string(DOCUMENT).is_ok_and(|text| text == expected),
+        "docs/differences.md is out of date. To write it anew:\n\
+         PORPOISE_WRITE_DOCS=1 cargo test -p porpoise-engine differences"
+    );
+}
