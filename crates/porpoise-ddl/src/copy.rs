@@ -267,9 +267,8 @@ fn carried(
 
 /// The value of a new column in old rows.
 fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value> {
-    let value = defaults::default_value(exec, column, SlotId(0), false)?;
-    if !value.is_null() || column.nullable {
-        return Ok(value);
+    if column.nullable || !matches!(column.default, ColumnDefault::None) {
+        return defaults::default_value(exec, column, SlotId(0), false);
     }
     let refused = match column.ty {
         DataType::Date => Some(("date", "0000-00-00")),
@@ -278,14 +277,11 @@ fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value
         }
         _ => None,
     };
-    let mode = exec.session.date_mode();
+    let mode = exec.session.sql_mode;
     match refused {
-        Some((kind, zero)) if mode.no_zero_date => Err(Error::truncated_value_for_column(
-            kind,
-            zero,
-            &column.name,
-            exec.row_number,
-        )),
+        Some((kind, zero)) if mode.no_zero_date() && mode.strict() => Err(
+            Error::truncated_value_for_column(kind, zero, &column.name, exec.row_number),
+        ),
         _ => Ok(defaults::implicit_default(&column.ty)),
     }
 }

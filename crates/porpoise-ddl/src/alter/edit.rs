@@ -155,11 +155,32 @@ fn change_column(
     if !new.name.eq_ignore_ascii_case(old_name) {
         refuse_if_used(table, record, at)?;
     }
+    let is_stored = |column: &ColumnRecord| column.generated.as_ref().is_none_or(|of| of.stored);
+    if is_stored(&record.columns[at]) != is_stored(&new) {
+        return Err(Error::unsupported_on_generated(
+            "Changing the STORED status",
+        ));
+    }
     let old = record.columns.remove(at);
     new.origin = old.origin;
+    widen_key_parts(record, &old.name, &new.ty);
     spec.renames.columns.push((old.name, new.name.clone()));
     let at = place_of(record, position, at)?;
     insert_column(record, def, new, at)
+}
+
+/// Where a column's new type has no prefixes, or none as long as a key's, the key has the whole.
+fn widen_key_parts(record: &mut TableRecord, column: &str, ty: &DataType) {
+    let whole = match ty {
+        DataType::Char { length, .. } | DataType::Varchar { length, .. } => *length,
+        DataType::Binary(length) | DataType::Varbinary(length) => *length,
+        DataType::Text { .. } | DataType::Blob(_) => return,
+        _ => 0,
+    };
+    let parts = record.indexes.iter_mut().flat_map(|index| &mut index.parts);
+    for part in parts.filter(|part| part.column.eq_ignore_ascii_case(column)) {
+        part.prefix = part.prefix.filter(|prefix| *prefix < whole);
+    }
 }
 
 /// Puts a column into the record, with the keys and checks that are written in its definition.

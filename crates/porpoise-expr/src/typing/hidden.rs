@@ -25,6 +25,16 @@ pub static LOOSE_DATE: Function = Function {
     purity: Purity::Stable,
 };
 
+/// As [`LOOSE_DATE`], of a text or a number, which say themselves what day they are.
+pub static LOOSE_DATE_WRITTEN: Function = Function {
+    name: "LOOSE_DATE",
+    arity: exactly(1),
+    argument_kinds: &[ArgumentKind::Any],
+    returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
+    eval: Eval::Strict(|call, values| loose_date(call, &values[0])),
+    purity: Purity::Pure,
+};
+
 fn loose_date(call: &mut Call<'_>, value: &Value) -> Result<Value> {
     let cx = ConvertContext {
         today: call.context.now().date(),

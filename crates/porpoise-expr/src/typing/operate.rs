@@ -323,7 +323,10 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
             Class::Date | Class::DateTime => expr,
             _ => Expr::new(
                 ExprKind::Call {
-                    function: &hidden::LOOSE_DATE,
+                    function: match from {
+                        Class::Time | Class::Json | Class::Null => &hidden::LOOSE_DATE,
+                        _ => &hidden::LOOSE_DATE_WRITTEN,
+                    },
                     arguments: vec![expr],
                 },
                 DataType::DateTime { fsp: 6 },
