@@ -421,7 +421,7 @@ impl DateTime {
     pub fn just_after_number(number: i64, of_dates: bool) -> DateTime {
         /// No moment has as many microseconds.
         const AFTER: u64 = 0xF_FFFF;
-        const LAST: i64 = 9999_12_31_23_59_59;
+        const LAST: i64 = 99_991_231_235_959;
         const LAST_CLOCK: [i64; 3] = [23, 59, 59];
         let number = match of_dates {
             true => number.saturating_mul(1_000_000).saturating_add(235_959),
