@@ -433,7 +433,6 @@ fn option_files_of_mysql_and_mariadb_start_as_they_are() {
 #[test]
 fn an_option_that_somebody_may_rely_on_refuses_the_start() {
     for option in [
-        "lower-case-table-names=1",
         "ssl-ca=/nonexistent",
         "log-bin=/var/lib/mysql/bin",
         "skip-grant-tables",
@@ -445,6 +444,22 @@ fn an_option_that_somebody_may_rely_on_refuses_the_start() {
         assert_eq!(refused.status.code(), Some(1), "{option}");
         let said = text(&refused.stderr);
         assert!(said.contains("doesn't yet support"), "{option}: {said}");
+    }
+}
+
+#[test]
+fn a_folder_keeps_the_case_of_names_that_it_was_made_with() {
+    let mut serving = Serving::start(&["--lower-case-table-names=1"]);
+    assert_eq!(serving.value("SELECT @@lower_case_table_names"), "1");
+    let data = serving.folder.path().join("data");
+    assert!(serving.terminate().success());
+    let datadir = format!("--datadir={}", data.display());
+    for value in ["0", "2"] {
+        let word = format!("--lower-case-table-names={value}");
+        let refused = porpoise(&["serve", "--no-defaults", &datadir, &word]);
+        assert_eq!(refused.status.code(), Some(1), "{value}");
+        let said = text(&refused.stderr);
+        assert!(said.contains("lower_case_table_names"), "{value}: {said}");
     }
 }
 

@@ -6,6 +6,7 @@ use porpoise_catalog::record::{ColumnRecord, DefaultRecord, GeneratedRecord};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::quote::text;
 use porpoise_core::variables::SessionVars;
+use porpoise_expr::typing;
 use porpoise_expr::typing::declared::{TypeContext, charset_named, data_type, decode, hexadecimal};
 use porpoise_sql::ast;
 use porpoise_types::{Charset, Collation, DataType, Decimal, Loss, Value};
@@ -253,20 +254,23 @@ fn literal(
         },
         Literal::Double(value) => (Value::Double(*value), DataType::DOUBLE),
         Literal::String(bytes) => as_text(decode(bytes, session)?),
-        Literal::Introduced(introduced) => match charset_named(&introduced.charset)? {
-            Charset::Binary => as_bytes(&introduced.bytes),
-            charset => as_text(
-                charset
-                    .decode(&introduced.bytes)
-                    .map_err(|_| {
-                        Error::warn_invalid_character_string(
-                            charset.name(),
-                            hexadecimal(&introduced.bytes),
-                        )
-                    })?
-                    .into_owned(),
-            ),
-        },
+        Literal::Introduced(introduced) => {
+            let bytes = typing::written_bytes(&introduced.bytes, session);
+            match charset_named(&introduced.charset)? {
+                Charset::Binary => as_bytes(&bytes),
+                charset => as_text(
+                    charset
+                        .decode(&bytes)
+                        .map_err(|_| {
+                            Error::warn_invalid_character_string(
+                                charset.name(),
+                                hexadecimal(&bytes),
+                            )
+                        })?
+                        .into_owned(),
+                ),
+            }
+        }
         Literal::Hex(bytes) | Literal::Bit(bytes) => as_bytes(bytes),
         Literal::Date(text) | Literal::Time(text) | Literal::Timestamp(text) => {
             as_text(text.to_string())

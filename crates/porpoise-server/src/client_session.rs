@@ -26,10 +26,10 @@ use porpoise_types::{Charset, Collation, Value};
 
 use crate::account_limits::AccountSlot;
 use crate::auth_exchange::{AuthExchange, AuthResult, ClientOrigin, FirstResponse, LoginRequest};
-use crate::column_definition::column_definition;
+use crate::column_definition::write_column_definition;
 use crate::connection::PacketOutcome;
 use crate::connection_slots::ConnectionSlot;
-use crate::error_packet::{wire_error, write_error};
+use crate::error_packet::{wire_error, write_error, write_error_in};
 use crate::reply_writer::{ResultSetFormat, RowFormat};
 use crate::send_buffer::SendBuffer;
 use crate::server_state::ServerState;
@@ -201,7 +201,7 @@ impl ClientSession {
     }
 
     fn write_command_error(&mut self, error: &Error, writer: &mut PacketWriter) -> PacketOutcome {
-        write_error(writer, error, self.capabilities);
+        write_error_in(writer, error, self.capabilities, self.results_charset());
         PacketOutcome::Reply
     }
 
@@ -312,9 +312,7 @@ impl ClientSession {
         };
         for column in &prepared.columns {
             if matches(&column.name) {
-                let mut definition = column_definition(column, charset);
-                definition.default = Some(b"");
-                definition.write(writer);
+                write_column_definition(column, charset, Some(b""), writer);
             }
         }
         Ok(self.write_eof(writer))

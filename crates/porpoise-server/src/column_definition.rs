@@ -2,10 +2,13 @@
 //!
 //! Source: MySQL's protocol documentation, "Column Definition" and "Column Definition Flags".
 
+use std::borrow::Cow;
+
 use porpoise_engine::reply::{ColumnKey, ResultColumn};
 use porpoise_protocol::codes::{self, ColumnType};
 use porpoise_protocol::column::ColumnDefinition;
 use porpoise_protocol::flags::ColumnFlags;
+use porpoise_protocol::frame::PacketWriter;
 use porpoise_types::{BlobSize, Charset, DataType, IntWidth};
 
 /// The protocol's type of a column.
@@ -37,8 +40,65 @@ fn column_type(ty: &DataType) -> ColumnType {
     }
 }
 
-/// A column's definition for a client that reads `charset`.
-pub(crate) fn column_definition(column: &ResultColumn, charset: Charset) -> ColumnDefinition<'_> {
+/// Writes a column's definition for a client that reads `charset`; returns its type and its digits
+/// behind the point.
+pub(crate) fn write_column_definition(
+    column: &ResultColumn,
+    charset: Charset,
+    default: Option<&[u8]>,
+    writer: &mut PacketWriter,
+) -> (ColumnType, u8) {
+    let mut definition = column_definition(column, charset);
+    definition.default = default;
+    let described = (definition.column_type, definition.decimals);
+    if !is_ascii(&definition) {
+        let [schema, table, org_table, called, org_name] = [
+            &column.schema,
+            &column.table,
+            &column.original_table,
+            &column.name,
+            &column.original_name,
+        ]
+        .map(|name| encoded(name, charset));
+        ColumnDefinition {
+            schema: &schema,
+            table: &table,
+            org_table: &org_table,
+            name: &called,
+            org_name: &org_name,
+            ..definition
+        }
+        .write(writer);
+        return described;
+    }
+    definition.write(writer);
+    described
+}
+
+/// Whether all names of a column are the same in every character set.
+fn is_ascii(definition: &ColumnDefinition<'_>) -> bool {
+    [
+        definition.schema,
+        definition.table,
+        definition.org_table,
+        definition.name,
+        definition.org_name,
+    ]
+    .iter()
+    .all(|name| name.is_ascii())
+}
+
+/// A text in a client's character set; what it can't hold becomes `?`.
+pub(crate) fn encoded(text: &str, charset: Charset) -> Cow<'_, [u8]> {
+    if text.is_ascii() || matches!(charset, Charset::Utf8mb4 | Charset::Binary) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut encoded = Vec::with_capacity(text.len());
+    charset.encode(text, &mut encoded);
+    Cow::Owned(encoded)
+}
+
+fn column_definition(column: &ResultColumn, charset: Charset) -> ColumnDefinition<'_> {
     let ty = &column.ty;
     let text = ty.is_string() && !ty.is_binary_string();
     ColumnDefinition {

@@ -4,9 +4,22 @@ use porpoise_engine::Error;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::reply::ErrPacket;
+use porpoise_types::Charset;
 
-/// Writes an error as an ERR packet.
+use crate::column_definition::encoded;
+
+/// Writes an error as an ERR packet, for a client of which nothing is known yet.
 pub(crate) fn write_error(writer: &mut PacketWriter, error: &Error, capabilities: Capabilities) {
+    write_error_in(writer, error, capabilities, Charset::Utf8mb4);
+}
+
+/// Writes an error as an ERR packet, for a client that reads `charset`.
+pub(crate) fn write_error_in(
+    writer: &mut PacketWriter,
+    error: &Error,
+    capabilities: Capabilities,
+    charset: Charset,
+) {
     let mut sqlstate = ErrPacket::GENERAL;
     if let Ok(state) = <[u8; 5]>::try_from(error.sqlstate().as_bytes()) {
         sqlstate = state;
@@ -14,7 +27,7 @@ pub(crate) fn write_error(writer: &mut PacketWriter, error: &Error, capabilities
     ErrPacket {
         number: error.number(),
         sqlstate,
-        message: error.message().as_bytes(),
+        message: &encoded(error.message(), charset),
     }
     .write(writer, capabilities);
 }

@@ -26,7 +26,7 @@ use porpoise_protocol::row::{
 use porpoise_protocol::value as wire;
 use porpoise_types::{Charset, Date, DateTime, Time, number_text};
 
-use crate::column_definition::column_definition;
+use crate::column_definition::write_column_definition;
 use crate::cursor::Cursor;
 use crate::local_infile::{ReceivedFile, receive_file};
 use crate::send_buffer::SendBuffer;
@@ -254,11 +254,12 @@ impl Reply for ReplyWriter<'_> {
         write_column_count(self.writer, columns.len());
         self.encodings.clear();
         for column in columns {
-            let definition = column_definition(column, self.format.charset);
-            definition.write(self.writer);
+            let charset = self.format.charset;
+            let (column_type, decimals) =
+                write_column_definition(column, charset, None, self.writer);
             self.encodings.push(ColumnEncoding {
-                column_type: definition.column_type,
-                decimals: definition.decimals,
+                column_type,
+                decimals,
                 convert: self.format.charset != Charset::Utf8mb4
                     && column.ty.collation().charset() != Charset::Binary,
             });

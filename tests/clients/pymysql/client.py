@@ -74,6 +74,22 @@ def every_type_comes_back_as_it_went():
         assert cursor.fetchone() == (None,) * len(row)
 
 
+def a_client_in_latin1_reads_names_and_errors():
+    with connect(charset="latin1") as db, db.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS `größe`")
+        cursor.execute("CREATE TABLE `größe` (`höhe` VARCHAR(5) DEFAULT 'é', `art` ENUM('groß', 'klein'))")
+        cursor.execute("INSERT INTO `größe` (`art`) VALUES ('groß')")
+        cursor.execute("SELECT `höhe`, `art`, 'é' AS `ü` FROM `größe` WHERE `höhe` = 'é'")
+        assert cursor.fetchall() == (("é", "groß", "é"),)
+        assert [d[0] for d in cursor.description] == ["höhe", "art", "ü"]
+        try:
+            cursor.execute("SELECT `nä` FROM `größe`")
+        except pymysql.MySQLError as error:
+            # PyMySQL decodes messages as UTF-8, with replacements.
+            assert error.args[0] == 1054 and "n\ufffd" in error.args[1], error.args
+        cursor.execute("DROP TABLE `größe`")
+
+
 def transactions_commit_and_roll_back():
     with connect() as db, db.cursor() as cursor, connect(autocommit=True) as other, other.cursor() as looks:
         cursor.execute("DROP TABLE IF EXISTS t")
@@ -167,6 +183,7 @@ def a_connection_pings_changes_database_and_ends():
 for check in [
     each_user_logs_in_over_each_way,
     every_type_comes_back_as_it_went,
+    a_client_in_latin1_reads_names_and_errors,
     transactions_commit_and_roll_back,
     errors_have_their_numbers,
     many_statements_in_one_packet,

@@ -339,11 +339,15 @@ fn members_of(
     Ok(def)
 }
 
-/// Text of a literal, which is in the connection's character set.
+/// Text of a literal of the connection's character set. A statement is read in UTF-8, whatever
+/// character set its client wrote it in.
 pub fn decode(bytes: &[u8], session: &SessionVars) -> Result<String> {
     let charset = session.collation.charset();
-    charset
-        .decode(bytes)
+    let read = match charset {
+        Charset::Latin1 => Charset::Utf8mb4,
+        charset => charset,
+    };
+    read.decode(bytes)
         .map(|text| text.into_owned())
         .map_err(|_| Error::warn_invalid_character_string(charset.name(), hexadecimal(bytes)))
 }

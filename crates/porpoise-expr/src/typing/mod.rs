@@ -278,7 +278,7 @@ fn introduced_string(introduced: &ast::Introduced, session: &SessionVars) -> Res
 
 /// A string's bytes as the client wrote them: the statement's text was decoded from its character
 /// set, which an introducer's string is not in.
-fn written_bytes<'b>(bytes: &'b [u8], session: &SessionVars) -> Cow<'b, [u8]> {
+pub fn written_bytes<'b>(bytes: &'b [u8], session: &SessionVars) -> Cow<'b, [u8]> {
     match std::str::from_utf8(bytes) {
         Ok(text) if session.client_charset == Charset::Latin1 && !text.is_ascii() => {
             let mut written = Vec::with_capacity(text.len());

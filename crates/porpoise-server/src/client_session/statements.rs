@@ -9,7 +9,7 @@ use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::reply::write_eof;
 use porpoise_protocol::statement::{Parameters, PrepareOk};
 
-use crate::column_definition::column_definition;
+use crate::column_definition::write_column_definition;
 use crate::cursor::Cursor;
 use crate::error_packet::wire_error;
 use crate::reply_writer::{ReplyWriter, RowFormat};
@@ -111,7 +111,7 @@ impl ClientSession {
         let status = self.status();
         for list in [&prepared.parameters, &prepared.columns] {
             for column in list {
-                column_definition(column, charset).write(writer);
+                write_column_definition(column, charset, None, writer);
             }
             if !list.is_empty() && !self.capabilities.contains(Capabilities::DEPRECATE_EOF) {
                 write_eof(writer, 0, status);
