@@ -341,7 +341,9 @@ impl Trial {
             for sql in [
                 format!("DROP TABLE IF EXISTS {copy}"),
                 table.definition(&copy, false),
-                format!("INSERT INTO {copy} ({given}) SELECT {given} FROM {name} ORDER BY RAND(1)"),
+                format!(
+                    "INSERT IGNORE INTO {copy} ({given}) SELECT {given} FROM {name} ORDER BY RAND(1)"
+                ),
             ] {
                 if let Answer::Refused(number, message) = self.ask(&sql) {
                     panic!("{sql}: {number} {message}");
