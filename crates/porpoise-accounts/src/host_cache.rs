@@ -9,17 +9,25 @@
 //! ```
 //!
 //! Clients on this machine (loopback, Unix sockets, shared memory) are not in it, and never
-//! blocked. Names aren't resolved (`skip_name_resolve`): a host is an address. `host_cache_size`
-//! hosts are kept; the one that was seen longest ago is evicted.
+//! blocked. The name of a host is kept with it, once it was looked up; with `skip_name_resolve` a
+//! host is an address. `host_cache_size` hosts are kept; the one that was seen longest ago is
+//! evicted.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 /// What is known of one host. Times are in UTC microseconds since 1970.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Host {
+    /// The name, if there is one that leads back to the address.
+    pub name: Option<Arc<str>>,
+    /// Whether `name` is what there is to know: a lookup has ended, not by chance without a name.
+    pub is_validated: bool,
+    /// How many lookups failed, by [`NameOutcome::failure`].
+    pub lookup_errors: [u64; LOOKUP_ERRORS],
     /// Handshakes that broke off since the last successful one.
     pub errors_in_a_row: u64,
     /// Connections refused with error 1129, because the host was blocked.
@@ -36,6 +44,49 @@ pub struct Host {
     pub last_error_us: Option<i64>,
 }
 
+/// How the lookup of a host's name has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameOutcome {
+    /// With a name that leads back to the address.
+    Named(Arc<str>),
+    /// No name was found now, but may be later.
+    NameTransient,
+    /// There is no name.
+    NamePermanent,
+    /// The name begins like an address.
+    Format,
+    /// The name's addresses were not found now, but may be later.
+    AddressTransient,
+    /// The name has no addresses.
+    AddressPermanent,
+    /// The name has other addresses.
+    NotConfirmed,
+}
+
+impl NameOutcome {
+    /// Which of the failures it is, in the order of performance_schema.host_cache's columns.
+    pub fn failure(&self) -> Option<usize> {
+        match self {
+            NameOutcome::Named(_) => None,
+            NameOutcome::NameTransient => Some(0),
+            NameOutcome::NamePermanent => Some(1),
+            NameOutcome::Format => Some(2),
+            NameOutcome::AddressTransient => Some(3),
+            NameOutcome::AddressPermanent => Some(4),
+            NameOutcome::NotConfirmed => Some(5),
+        }
+    }
+
+    fn is_final(&self) -> bool {
+        !matches!(
+            self,
+            NameOutcome::NameTransient | NameOutcome::AddressTransient
+        )
+    }
+}
+
+const LOOKUP_ERRORS: usize = 6;
+
 /// Why a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -45,13 +96,15 @@ pub enum Refusal {
     Authentication,
     /// The account had as many connections as MAX_USER_CONNECTIONS allows.
     MaxUserConnections,
+    /// The account had as many connections in an hour as MAX_CONNECTIONS_PER_HOUR allows.
+    MaxConnectionsPerHour,
     /// The schema named in the handshake doesn't exist, or the account may not use it.
     DefaultDatabase,
     /// There is no account for users from there.
     NoAccount,
 }
 
-const ERRORS: usize = 5;
+const ERRORS: usize = 6;
 
 /// All hosts.
 #[derive(Default)]
@@ -110,6 +163,28 @@ impl HostCache {
         true
     }
 
+    /// The host's name, `None` for one without; `None` where that isn't known yet.
+    pub fn name(&self, address: IpAddr) -> Option<Option<Arc<str>>> {
+        let hosts = self.by_address.lock();
+        let host = hosts.get(&address).filter(|host| host.is_validated)?;
+        Some(host.name.clone())
+    }
+
+    /// A lookup of the host's name has ended.
+    pub fn record_name(&self, address: IpAddr, outcome: &NameOutcome) {
+        if let Some(host) = self.by_address.lock().get_mut(&address) {
+            host.is_validated = outcome.is_final();
+            host.name = match outcome {
+                NameOutcome::Named(name) => Some(name.clone()),
+                _ => None,
+            };
+            if let Some(failure) = outcome.failure() {
+                host.lookup_errors[failure] += 1;
+                host.fail(now_us());
+            }
+        }
+    }
+
     /// A connection from there was refused.
     pub fn record_refusal(&self, address: IpAddr, why: Refusal) {
         if let Some(host) = self.by_address.lock().get_mut(&address) {
@@ -137,7 +212,7 @@ impl HostCache {
             .by_address
             .lock()
             .iter()
-            .map(|(a, h)| (*a, *h))
+            .map(|(address, host)| (*address, host.clone()))
             .collect();
         all.sort_by_key(|(address, _)| *address);
         all
@@ -167,7 +242,7 @@ mod tests {
         }
         assert!(!hosts.admits(host(1), 3, 8));
         assert!(hosts.admits(host(2), 3, 8));
-        let [(_, blocked), _] = hosts.all()[..] else {
+        let [(_, blocked), _] = &hosts.all()[..] else {
             panic!("two hosts")
         };
         assert_eq!((blocked.errors_in_a_row, blocked.blocked), (3, 1));
@@ -183,6 +258,22 @@ mod tests {
             assert!(hosts.admits(host(1), 3, 8));
             hosts.record_refusal(host(1), Refusal::Authentication);
         }
+    }
+
+    #[test]
+    fn a_name_is_kept_unless_the_lookup_failed_by_chance() {
+        let hosts = HostCache::default();
+        assert!(hosts.admits(host(1), 3, 8));
+        assert_eq!(hosts.name(host(1)), None);
+        hosts.record_name(host(1), &NameOutcome::NameTransient);
+        assert_eq!(hosts.name(host(1)), None);
+        hosts.record_name(host(1), &NameOutcome::Named("db".into()));
+        assert_eq!(hosts.name(host(1)), Some(Some("db".into())));
+        hosts.record_name(host(1), &NameOutcome::NotConfirmed);
+        assert_eq!(hosts.name(host(1)), Some(None));
+        assert_eq!(hosts.all()[0].1.lookup_errors, [1, 0, 0, 0, 0, 1]);
+        hosts.clear();
+        assert_eq!(hosts.name(host(1)), None);
     }
 
     #[test]

@@ -13,7 +13,9 @@
 //! [`Grants`] hang off an account in a cell of their own, so that GRANT takes effect in open
 //! sessions. A session without an account, which an embedded program opens, may do everything.
 //!
+//! - [`component`] has the components that are installed.
 //! - [`decoy`] chooses the plugin for users that don't exist.
+//! - [`policy`] has expiry, history, locks after wrong passwords, and limits.
 //! - [`host`] matches hosts; [`host_cache`] counts their failed log-ins.
 //! - [`role`] is about roles and who has them.
 //!
@@ -21,10 +23,13 @@
 
 #![warn(missing_docs)]
 
+pub mod component;
 mod decoy;
 pub mod host;
 pub mod host_cache;
+pub mod policy;
 pub mod role;
+pub mod tls;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,6 +45,8 @@ use porpoise_storage::{Store, Transaction};
 use serde::{Deserialize, Serialize};
 
 use decoy::Decoys;
+use policy::{FormerPassword, Policy, Usage};
+use tls::TlsRequirement;
 
 /// Authenticates by the operating system's user of the process at the other end of a Unix socket.
 pub const AUTH_SOCKET: &str = "auth_socket";
@@ -47,6 +54,9 @@ pub const AUTH_SOCKET: &str = "auth_socket";
 pub const NATIVE_PASSWORD: &str = "mysql_native_password";
 /// Authenticates with SHA-256, the default of new accounts (MySQL 8.4 manual, 8.4.1.2).
 pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
+/// Authenticates with SHA-256 as `caching_sha2_password` does, without a cache (MySQL 8.4 manual,
+/// 8.4.1.3); deprecated.
+pub const SHA256_PASSWORD: &str = "sha256_password";
 
 /// A user name and a host pattern, how it authenticates, and what it may do.
 #[derive(Clone, Debug)]
@@ -63,14 +73,53 @@ pub struct Account {
     pub locked: bool,
     /// The session may do nothing but set a new password.
     pub password_expired: bool,
-    /// What SHOW CREATE USER prints back, without effect here: REQUIRE, WITH, PASSWORD options.
+    /// What its clients' connections must be.
+    pub tls: TlsRequirement,
+    /// When the password was last set, in UTC microseconds since 1970; `None` where that was before
+    /// the database kept it.
+    pub password_changed_us: Option<i64>,
+    /// The hash of the password before, which is still valid (RETAIN CURRENT PASSWORD); empty: none.
+    pub second_password: CompactString,
+    /// Passwords that are not to be used again, the newest first.
+    pub former_passwords: Vec<FormerPassword>,
+    /// Expiry, history, locks and limits.
+    pub policy: Policy,
+    /// The accounts as which this one may act, a row each GRANT PROXY.
+    pub proxies: Vec<ProxyGrant>,
+    /// What the account's clients have used. Shared by every newer version of its definition.
+    pub usage: Arc<Usage>,
+    /// What SHOW CREATE USER prints back, without effect here.
     pub options: Vec<String>,
-    /// `None` where CREATE USER had no COMMENT.
-    pub comment: Option<String>,
-    /// A JSON object; `None` where CREATE USER had no ATTRIBUTE.
+    /// A JSON object, COMMENT's text in its member `comment`; `None` where CREATE USER had neither
+    /// ATTRIBUTE nor COMMENT.
     pub attribute: Option<String>,
     /// Shared by all sessions of the account and by every newer version of its definition.
     pub grants: Arc<ArcSwap<Grants>>,
+}
+
+/// A right to act as another account: a row of `mysql.proxies_priv`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyGrant {
+    /// The other account's user; empty, with an empty host, for every account.
+    pub user: CompactString,
+    /// The other account's host.
+    pub host: CompactString,
+    /// WITH GRANT OPTION.
+    #[serde(default)]
+    pub grantable: bool,
+    /// Who granted it: `user@host`, empty for the right that a fresh database has.
+    #[serde(default)]
+    pub grantor: CompactString,
+    /// When, in UTC microseconds since 1970.
+    #[serde(default)]
+    pub granted_us: i64,
+}
+
+impl ProxyGrant {
+    /// Whether it is about the account of this name. `host` compares in any case.
+    pub fn is(&self, user: &str, host: &str) -> bool {
+        self.user == user && self.host.eq_ignore_ascii_case(host)
+    }
 }
 
 /// What an account may do.
@@ -113,6 +162,12 @@ pub struct TableGrant {
     /// Granted on single columns, by name in any case.
     #[serde(default)]
     pub columns: Vec<(CompactString, Set)>,
+    /// Who granted it last: `user@host`; empty where that wasn't kept.
+    #[serde(default)]
+    pub grantor: CompactString,
+    /// When, in UTC microseconds since 1970; 0 where that wasn't kept.
+    #[serde(default)]
+    pub granted_us: i64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,8 +181,21 @@ struct AccountRecord {
     #[serde(default)]
     password_expired: bool,
     #[serde(default)]
-    options: Vec<String>,
+    tls: TlsRequirement,
     #[serde(default)]
+    password_changed_us: Option<i64>,
+    #[serde(default)]
+    second_password: CompactString,
+    #[serde(default)]
+    former_passwords: Vec<FormerPassword>,
+    #[serde(default)]
+    policy: Policy,
+    #[serde(default)]
+    proxies: Vec<ProxyGrant>,
+    #[serde(default)]
+    options: Vec<String>,
+    /// Of databases that kept it beside the attribute.
+    #[serde(default, skip_serializing)]
     comment: Option<String>,
     #[serde(default)]
     attribute: Option<String>,
@@ -145,8 +213,14 @@ impl Account {
             authentication_string: CompactString::default(),
             locked: false,
             password_expired: false,
+            tls: TlsRequirement::None,
+            password_changed_us: None,
+            second_password: CompactString::default(),
+            former_passwords: Vec::new(),
+            policy: Policy::default(),
+            proxies: Vec::new(),
+            usage: Arc::default(),
             options: Vec::new(),
-            comment: None,
             attribute: None,
             grants: Arc::default(),
         }
@@ -161,6 +235,14 @@ impl Account {
         };
         Account {
             plugin: AUTH_SOCKET.into(),
+            password_changed_us: Some(policy::now_us()),
+            proxies: vec![ProxyGrant {
+                user: CompactString::default(),
+                host: CompactString::default(),
+                grantable: true,
+                grantor: "boot@".into(),
+                granted_us: policy::now_us(),
+            }],
             grants: Arc::new(ArcSwap::from_pointee(grants)),
             ..Account::new("root", "localhost")
         }
@@ -169,6 +251,22 @@ impl Account {
     /// `'user'@'host'`.
     pub fn quoted(&self) -> String {
         format!("'{}'@'{}'", self.user, self.host)
+    }
+
+    /// Whether its password may expire: it has one that is kept here.
+    pub fn keeps_password(&self) -> bool {
+        self.plugin != AUTH_SOCKET
+    }
+
+    /// Whether its clients have to set a new password before anything else.
+    /// `default_lifetime_days` is `default_password_lifetime`.
+    pub fn must_change_password(&self, default_lifetime_days: u64) -> bool {
+        let changed_us = self.password_changed_us.filter(|_| self.keeps_password());
+        let now_us = policy::now_us();
+        self.password_expired
+            || self
+                .policy
+                .is_expired(changed_us, default_lifetime_days, now_us)
     }
 
     /// Whether it gets in when `max_connections` are in use (CONNECTION_ADMIN).
@@ -192,8 +290,14 @@ impl Account {
             authentication_string: self.authentication_string.clone(),
             locked: self.locked,
             password_expired: self.password_expired,
+            tls: self.tls.clone(),
+            password_changed_us: self.password_changed_us,
+            second_password: self.second_password.clone(),
+            former_passwords: self.former_passwords.clone(),
+            policy: self.policy.clone(),
+            proxies: self.proxies.clone(),
             options: self.options.clone(),
-            comment: self.comment.clone(),
+            comment: None,
             attribute: self.attribute.clone(),
             grants: (**self.grants.load()).clone(),
         }
@@ -201,17 +305,38 @@ impl Account {
 }
 
 impl From<AccountRecord> for Account {
-    fn from(record: AccountRecord) -> Account {
+    fn from(mut record: AccountRecord) -> Account {
+        // Where requirements once were kept.
+        for (option, tls) in [
+            ("REQUIRE SSL", TlsRequirement::Ssl),
+            ("REQUIRE X509", TlsRequirement::X509),
+        ] {
+            if record.options.iter().any(|known| known == option) {
+                record.tls = tls;
+            }
+        }
+        record
+            .options
+            .retain(|option| !option.starts_with("REQUIRE"));
         Account {
+            tls: record.tls,
             user: record.user,
             host: record.host,
             plugin: record.plugin,
             authentication_string: record.authentication_string,
             locked: record.locked,
             password_expired: record.password_expired,
+            password_changed_us: record.password_changed_us,
+            second_password: record.second_password,
+            former_passwords: record.former_passwords,
+            policy: record.policy,
+            proxies: record.proxies,
+            usage: Arc::default(),
             options: record.options,
-            comment: record.comment,
-            attribute: record.attribute,
+            attribute: match record.comment {
+                Some(comment) => Some(serde_json::json!({ "comment": comment }).to_string()),
+                None => record.attribute,
+            },
             grants: Arc::new(ArcSwap::from_pointee(record.grants)),
         }
     }
@@ -328,6 +453,8 @@ struct AccountIndex {
     hosts: Vec<CompactString>,
     /// The plugins that ask for a password and that some account has.
     plugins: Vec<&'static str>,
+    /// Some account has a second password.
+    any_second_password: bool,
 }
 
 impl AccountIndex {
@@ -345,15 +472,17 @@ impl AccountIndex {
         // The least specific first: most look no further.
         hosts.reverse();
         hosts.dedup();
-        let plugins = [CACHING_SHA2_PASSWORD, NATIVE_PASSWORD]
+        let plugins = [CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, SHA256_PASSWORD]
             .into_iter()
             .filter(|plugin| all.iter().any(|account| account.plugin == *plugin))
             .collect();
+        let any_second_password = all.iter().any(|one| !one.second_password.is_empty());
         AccountIndex {
             all,
             by_user,
             hosts,
             plugins,
+            any_second_password,
         }
     }
 
@@ -401,6 +530,11 @@ impl Accounts {
         self.decoys.plugin(user, &self.index.load().plugins)
     }
 
+    /// Whether any account has a second password.
+    pub fn any_second_password(&self) -> bool {
+        self.index.load().any_second_password
+    }
+
     /// Whether there is any account for users from a host.
     pub fn accepts_host(&self, host: &str, ip: Option<IpAddr>) -> bool {
         let index = self.index.load();
@@ -415,6 +549,18 @@ impl Accounts {
         of_user
             .find(|account| account.host.eq_ignore_ascii_case(host))
             .cloned()
+    }
+
+    /// FLUSH USER_RESOURCES: every account's hour begins anew.
+    pub fn forget_hour(&self) {
+        let index = self.index.load();
+        index.all.iter().for_each(|one| one.usage.forget_hour());
+    }
+
+    /// No account has had wrong passwords.
+    pub fn forget_failures(&self) {
+        let index = self.index.load();
+        index.all.iter().for_each(|one| one.usage.forget_failures());
     }
 
     /// All accounts, by user and host.

@@ -16,6 +16,7 @@ pub struct Failure {
     pub message: Cow<'static, str>,
 }
 
+pub const UNCOMPRESS: u32 = 1157;
 pub const UNKNOWN: u32 = 2000;
 pub const CONNECTION: u32 = 2002;
 pub const UNKNOWN_HOST: u32 = 2005;
@@ -40,12 +41,14 @@ pub const STATEMENT_CLOSED: u32 = 2056;
 pub const ALREADY_CONNECTED: u32 = 2058;
 pub const PLUGIN_CANNOT_LOAD: u32 = 2059;
 pub const AUTHENTICATION_PLUGIN: u32 = 2061;
+pub const COMPRESSION: u32 = 2066;
 pub const ASYNC_NOT_SUPPORTED: u32 = 5002;
 pub const FILE_NOT_FOUND: u32 = 5004;
 pub const FILE_READ: u32 = 5005;
 pub const INVALID_PARAMETER: u32 = 5009;
 
 const MESSAGES: &[(u32, &str)] = &[
+    (UNCOMPRESS, "Couldn't uncompress communication packet"),
     (UNKNOWN, "Unknown error"),
     (SERVER_GONE, "Server has gone away"),
     (SERVER_LOST, "Lost connection to server during query"),
@@ -85,6 +88,10 @@ const MESSAGES: &[(u32, &str)] = &[
     (
         ALREADY_CONNECTED,
         "This handle is already connected. Use a separate handle for each connection.",
+    ),
+    (
+        COMPRESSION,
+        "Connection failed due to wrongly configured compression algorithm",
     ),
     (
         ASYNC_NOT_SUPPORTED,
@@ -151,6 +158,9 @@ impl From<Error> for Failure {
                 AUTHENTICATION_PLUGIN,
                 "Authentication requires a secure connection",
             ),
+            Error::Tls(why) => Failure::new(SSL_CONNECTION, format!("TLS/SSL error: {why}")),
+            Error::Compression => Failure::of(COMPRESSION),
+            Error::Protocol(porpoise_protocol::Error::Uncompress) => Failure::of(UNCOMPRESS),
             Error::Protocol(_) => Failure::of(MALFORMED_PACKET),
             Error::Options(message) => Failure::new(INVALID_PARAMETER, message),
             Error::Unsupported(what) => Failure::new(

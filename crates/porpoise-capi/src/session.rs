@@ -17,11 +17,11 @@ use crate::failure::{self, Failure};
 use crate::infile::{self, Infile};
 use crate::result::ResultSet;
 use crate::route::{Request, Route, cant_connect};
-use crate::settings::{Settings, client};
+use crate::settings::Settings;
 use crate::statement::Statement;
 use parking_lot::Mutex;
 use porpoise_client::flags::{Capabilities, Status};
-use porpoise_client::{Connection, Options};
+use porpoise_client::{CompressionOptions, Connection, Options, TlsOptions};
 use porpoise_transport::Endpoint;
 use rustix::event::{EventfdFlags, eventfd};
 use std::cell::UnsafeCell;
@@ -54,6 +54,8 @@ struct Texts {
     server_version: Option<CString>,
     host_info: Option<CString>,
     info: Option<CString>,
+    tls_cipher: Option<CString>,
+    tls_version: Option<CString>,
 }
 
 pub struct Session {
@@ -175,7 +177,19 @@ impl Session {
     }
 
     /// Which bytes of the connection's sets are what.
-    fn options(&self, charset: &charset::Row, flags: u64) -> Options {
+    /// The cipher that the connection is encrypted with; null if it isn't.
+    pub fn tls_cipher(&self) -> *const c_char {
+        let text = self.texts.tls_cipher.as_ref();
+        text.map_or(std::ptr::null(), |text| text.as_ptr())
+    }
+
+    /// The protocol that it is encrypted with, `TLSv1.3`; null if it isn't.
+    pub fn tls_version(&self) -> *const c_char {
+        let text = self.texts.tls_version.as_ref();
+        text.map_or(std::ptr::null(), |text| text.as_ptr())
+    }
+
+    fn options(&self, charset: &charset::Row, flags: u64) -> Result<Options, Failure> {
         let seconds = |seconds: c_uint| (seconds > 0).then(|| Duration::from_secs(seconds.into()));
         let settings = &self.settings;
         let asked = Capabilities::from_bits_truncate(flags as u32)
@@ -187,7 +201,18 @@ impl Session {
                 | Capabilities::FOUND_ROWS
                 | Capabilities::MULTI_STATEMENTS
                 | Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS);
-        Options {
+        let bind_address = settings.bind_address.as_ref().map(|address| {
+            let address = address.to_string_lossy();
+            let invalid = |_| {
+                let words = format!("Can't connect from '{address}': it is no address");
+                Failure::new(failure::INVALID_PARAMETER, words)
+            };
+            address.parse().map_err(invalid)
+        });
+        Ok(Options {
+            bind_address: bind_address.transpose()?,
+            tls: settings.tls_options(flags)?,
+            compression: settings.compression_options(flags)?,
             connect_timeout: seconds(settings.connect_timeout_s).or(Some(CONNECT_TIMEOUT)),
             read_timeout: seconds(settings.read_timeout_s),
             write_timeout: seconds(settings.write_timeout_s),
@@ -196,7 +221,7 @@ impl Session {
             capabilities: asked,
             attributes: settings.attributes.clone(),
             ..Options::default()
-        }
+        })
     }
 }
 
@@ -255,7 +280,7 @@ impl Handle<'_> {
             _ => charset::default(),
         };
         let again = request.clone();
-        let options = self.session.options(charset, request.flags);
+        let options = self.session.options(charset, request.flags)?;
         let route = request.route(settings, options)?;
         let connection = self.open(&request, route)?;
         self.mysql.charset = &charset.info;
@@ -293,10 +318,12 @@ impl Handle<'_> {
                 self.session.instance = Some(instance);
                 self.mysql.port = 0;
                 let charset = charset::Row::of(self.mysql.charset);
-                (
-                    Box::new(stream),
-                    login(self.session.options(charset, request.flags)),
-                )
+                let options = Options {
+                    tls: TlsOptions::default(),
+                    compression: CompressionOptions::default(),
+                    ..self.session.options(charset, request.flags)?
+                };
+                (Box::new(stream), login(options))
             }
             Route::Server(options) => {
                 let options = login(*options);
@@ -312,14 +339,6 @@ impl Handle<'_> {
                 (stream, options)
             }
         };
-        let settings = &self.session.settings;
-        let wants_tls = settings.tls || settings.tls_verified || request.flags & client::SSL != 0;
-        if wants_tls && !stream.is_private() {
-            return Err(Failure::new(
-                failure::SSL_CONNECTION,
-                "TLS/SSL error: This version of Porpoise doesn't yet support 'TLS in the C library'",
-            ));
-        }
         let mut connection = Connection::over(stream, &options).map_err(lost)?;
         let socket = match connection.stream().kind() {
             "TCP/IP" | "UNIX socket" => connection
@@ -360,6 +379,9 @@ impl Handle<'_> {
         texts.schema = request.schema.as_deref().and_then(c_text);
         texts.server_version = c_text(plain_version(connection.server_version()));
         texts.host_info = c_text(&host_info);
+        let tls = connection.tls();
+        texts.tls_cipher = tls.and_then(|tls| c_text(tls.cipher));
+        texts.tls_version = tls.and_then(|tls| c_text(tls.version));
         let mysql = &mut *self.mysql;
         mysql.host = pointer(&texts.host);
         mysql.user = pointer(&texts.user);
@@ -375,6 +397,7 @@ impl Handle<'_> {
         mysql.client_flag = c_ulong::from(connection.capabilities().bits());
         mysql.server_status = connection.status().bits().into();
         mysql.status = status::READY;
+        mysql.net.compress = connection.compression().is_some().into();
         mysql.net.max_packet_size = self.session.settings.max_allowed_packet;
         self.session.settings.publish(&mut mysql.options);
     }

@@ -56,6 +56,8 @@ const LOWER_CASE_KEY: &[u8] = b"n";
 pub const KIND_ACCOUNT: u8 = b'a';
 /// The record of the key that chooses plugins for users without an account.
 pub const KIND_DECOY_KEY: u8 = b'd';
+/// The kind of installed components' records.
+pub const KIND_COMPONENT: u8 = b'c';
 pub(crate) const KIND_SCHEMA: u8 = b's';
 pub(crate) const KIND_TABLE: u8 = b't';
 pub(crate) const KIND_VIEW: u8 = b'w';

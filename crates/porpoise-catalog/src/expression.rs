@@ -23,7 +23,33 @@ pub fn parse(sql: &str) -> Result<ast::Expr> {
 /// Binds an expression over one table's row, which is in slot 0 of the frame; the clause is named
 /// in error 1054. Names are resolved by the planner, in a layer above the catalog, which is handed
 /// this function.
-pub type BindExpression = fn(&ast::Expr, &Table, &'static str, &SessionVars) -> Result<Expr>;
+pub type BindExpression =
+    fn(&ast::Expr, &Table, &'static str, &SessionVars) -> Result<Expr, Refusal>;
+
+/// Why an expression can't be bound over its table.
+#[derive(Debug)]
+pub enum Refusal {
+    /// It holds what no table's expression may hold.
+    Disallowed(Disallowed),
+    /// Any other error.
+    Error(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Error(error)
+    }
+}
+
+impl Refusal {
+    /// The error, where `disallowed` names what the expression belongs to.
+    pub fn into_error(self, disallowed: impl FnOnce(Disallowed) -> Error) -> Error {
+        match self {
+            Refusal::Disallowed(what) => disallowed(what),
+            Refusal::Error(error) => error,
+        }
+    }
+}
 
 /// Parses a kept expression and binds it over its table.
 pub fn bind(
@@ -31,7 +57,7 @@ pub fn bind(
     table: &Table,
     clause: &'static str,
     binder: BindExpression,
-) -> Result<Expr> {
+) -> Result<Expr, Refusal> {
     binder(&parse(sql)?, table, clause, &SessionVars::new(0))
 }
 
@@ -66,37 +92,69 @@ pub enum Disallowed {
     Variable,
 }
 
+impl Disallowed {
+    /// The error of a column's default that holds it.
+    pub fn in_default(self, column: &str) -> Error {
+        match self {
+            Disallowed::Function(function) => Error::default_function_not_allowed(column, function),
+            Disallowed::Nameless => Error::default_holds_disallowed(column),
+            Disallowed::Variable => Error::default_uses_variable(column),
+        }
+    }
+
+    /// The error of a generated column that holds it.
+    pub fn in_generated(self, column: &str) -> Error {
+        match self {
+            Disallowed::Function(function) => {
+                Error::generated_function_not_allowed(column, function)
+            }
+            Disallowed::Nameless => Error::generated_holds_disallowed(column),
+            Disallowed::Variable => Error::generated_uses_variable(column),
+        }
+    }
+
+    /// The error of a check that holds it.
+    pub fn in_check(self, check: &str) -> Error {
+        match self {
+            Disallowed::Function(function) => Error::check_function_not_allowed(check, function),
+            Disallowed::Nameless => Error::check_holds_disallowed(check),
+            Disallowed::Variable => Error::check_uses_variable(check),
+        }
+    }
+}
+
 /// The first thing in the expression that generated columns and checks may not hold.
 pub fn disallowed(expr: &Expr) -> Option<Disallowed> {
-    let mut found = None;
-    for_each(expr, &mut |node| {
-        let here = match &node.kind {
-            ExprKind::Call { function, .. } if function.purity != Purity::Pure => {
-                Disallowed::Function(function.name.to_ascii_lowercase())
-            }
-            ExprKind::Subquery { .. } | ExprKind::Parameter(_) => Disallowed::Nameless,
-            ExprKind::UserVariable(_)
-            | ExprKind::AssignUserVariable { .. }
-            | ExprKind::SystemVariable { .. } => Disallowed::Variable,
-            _ => return,
-        };
-        found.get_or_insert(here);
-    });
-    found
+    first(expr, |node| match &node.kind {
+        ExprKind::Call { function, .. } if function.purity != Purity::Pure => {
+            Some(Disallowed::Function(function.name.to_ascii_lowercase()))
+        }
+        _ => disallowed_everywhere(node),
+    })
 }
 
 /// The first thing in the expression that a default may not hold. Functions of any kind may.
 pub fn disallowed_in_default(expr: &Expr) -> Option<Disallowed> {
+    first(expr, disallowed_everywhere)
+}
+
+fn disallowed_everywhere(node: &Expr) -> Option<Disallowed> {
+    match &node.kind {
+        ExprKind::Subquery { .. } | ExprKind::Parameter(_) => Some(Disallowed::Nameless),
+        ExprKind::UserVariable(_)
+        | ExprKind::AssignUserVariable { .. }
+        | ExprKind::SystemVariable { .. } => Some(Disallowed::Variable),
+        _ => None,
+    }
+}
+
+/// What the callback finds first, in the order of the text.
+fn first<T>(expr: &Expr, find: impl Fn(&Expr) -> Option<T>) -> Option<T> {
     let mut found = None;
     for_each(expr, &mut |node| {
-        let here = match &node.kind {
-            ExprKind::Subquery { .. } | ExprKind::Parameter(_) => Disallowed::Nameless,
-            ExprKind::UserVariable(_)
-            | ExprKind::AssignUserVariable { .. }
-            | ExprKind::SystemVariable { .. } => Disallowed::Variable,
-            _ => return,
-        };
-        found.get_or_insert(here);
+        if found.is_none() {
+            found = find(node);
+        }
     });
     found
 }

@@ -78,6 +78,12 @@ impl Catalog {
         })
     }
 
+    /// How many base tables and views there are.
+    pub fn relation_count(&self) -> usize {
+        let schemas = self.schemas.values();
+        schemas.map(|entry| entry.relations.len()).sum()
+    }
+
     /// The tables whose foreign keys refer to a table, or to a table of that name that is yet to
     /// come.
     pub fn children(&self, schema: &str, name: &str) -> Vec<Arc<Table>> {

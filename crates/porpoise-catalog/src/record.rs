@@ -444,44 +444,38 @@ impl TableRecord {
     /// Binds expressions of defaults, generated columns and checks over the table's own columns.
     fn bind_expressions(&self, table: &mut Table, binder: BindExpression) -> Result<()> {
         for (position, column) in self.columns.iter().enumerate() {
+            let name = &column.name;
             if let DefaultRecord::Expression(sql) = &column.default {
-                let expr = Arc::new(expression::bind(
-                    sql,
-                    table,
-                    "default value expression",
-                    binder,
-                )?);
+                let expr = expression::bind(sql, table, "default value expression", binder)
+                    .map_err(|refusal| refusal.into_error(|what| what.in_default(name)))?;
                 table.columns[position].default = ColumnDefault::Expression {
                     sql: sql.clone(),
-                    expr,
+                    expr: Arc::new(expr),
                 };
             }
-            if let Some(generated) = &column.generated {
-                let expr = Arc::new(expression::bind(
-                    &generated.sql,
-                    table,
-                    "generated column function",
-                    binder,
-                )?);
+            if let Some(GeneratedRecord { sql, stored }) = &column.generated {
+                let expr = expression::bind(sql, table, "generated column function", binder)
+                    .map_err(|refusal| refusal.into_error(|what| what.in_generated(name)))?;
                 table.columns[position].generated = Some(Generated {
-                    sql: generated.sql.clone(),
-                    expr,
-                    stored: generated.stored,
+                    sql: sql.clone(),
+                    expr: Arc::new(expr),
+                    stored: *stored,
                 });
             }
         }
-        for check in &self.checks {
-            let expr = Arc::new(expression::bind(
-                &check.sql,
-                table,
-                "check constraint CHECK expression",
-                binder,
-            )?);
+        for CheckRecord {
+            name,
+            sql,
+            enforced,
+        } in &self.checks
+        {
+            let expr = expression::bind(sql, table, "check constraint CHECK expression", binder)
+                .map_err(|refusal| refusal.into_error(|what| what.in_check(name)))?;
             table.checks.push(Check {
-                name: check.name.clone(),
-                sql: check.sql.clone(),
-                expr,
-                enforced: check.enforced,
+                name: name.clone(),
+                sql: sql.clone(),
+                expr: Arc::new(expr),
+                enforced: *enforced,
             });
         }
         Ok(())

@@ -42,6 +42,33 @@ pub fn find(schema: &str, name: &str) -> Option<&'static VirtualTable> {
 }
 
 impl VirtualTable {
+    /// Whether MySQL 8.4 has it as a view of its data dictionary. Results name the columns of these
+    /// as the view does, in capitals, however a statement spells them.
+    pub fn is_view(&self) -> bool {
+        const TABLES: &[&str] = &[
+            "COLUMN_PRIVILEGES",
+            "ENGINES",
+            "OPTIMIZER_TRACE",
+            "PLUGINS",
+            "PROCESSLIST",
+            "PROFILING",
+            "SCHEMA_PRIVILEGES",
+            "TABLESPACES",
+            "TABLE_PRIVILEGES",
+            "USER_PRIVILEGES",
+        ];
+        const INNODB_VIEWS: &[&str] = &[
+            "INNODB_DATAFILES",
+            "INNODB_FIELDS",
+            "INNODB_FOREIGN",
+            "INNODB_FOREIGN_COLS",
+            "INNODB_TABLESPACES_BRIEF",
+        ];
+        self.schema == "information_schema"
+            && !TABLES.contains(&self.name)
+            && (!self.name.starts_with("INNODB_") || INNODB_VIEWS.contains(&self.name))
+    }
+
     /// Whether everybody may read it, because it shows each user only what that user may know.
     /// Other virtual tables need SELECT.
     pub fn is_open_to_all(&self) -> bool {
@@ -49,6 +76,7 @@ impl VirtualTable {
             "global_status",
             "global_variables",
             "processlist",
+            "session_account_connect_attrs",
             "session_status",
             "session_variables",
         ];

@@ -397,6 +397,9 @@ fn serve_with(config: ServeConfig, options: Options, log_error: &str) -> Result<
     for warning in &engine.variables().start_up_warnings {
         tracing::warn!("{warning}");
     }
+    // Before the server starts, which makes its certificates there; in memory there is no such place.
+    let on_disk = data.as_ref().map_or(String::new(), |_| folder.clone());
+    engine.variables().learn("datadir", &on_disk);
     let mut server_options = config.server;
     // Programs that open the folder come here instead. It is served without them as well.
     server_options.instance_socket = data.and_then(|folder| open_to_programs(&folder));

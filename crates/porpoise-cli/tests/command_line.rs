@@ -431,9 +431,19 @@ fn option_files_of_mysql_and_mariadb_start_as_they_are() {
 }
 
 #[test]
+fn a_certificate_that_cannot_be_read_refuses_the_start() {
+    for option in ["ssl-ca", "ssl-cert", "ssl-crl"] {
+        let word = format!("--{option}=/nonexistent");
+        let refused = porpoise(&["serve", "--no-defaults", "--datadir=:memory:", &word]);
+        assert_eq!(refused.status.code(), Some(1), "{option}");
+        let said = text(&refused.stderr);
+        assert!(said.contains("can't set up TLS: ssl_"), "{option}: {said}");
+    }
+}
+
+#[test]
 fn an_option_that_somebody_may_rely_on_refuses_the_start() {
     for option in [
-        "ssl-ca=/nonexistent",
         "log-bin=/var/lib/mysql/bin",
         "skip-grant-tables",
         "gtid_mode=ON",

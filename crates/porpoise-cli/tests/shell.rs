@@ -183,6 +183,7 @@ fn a_folder_is_opened_without_a_server_or_through_the_program_that_has_it() {
     assert!(data.join("LOCK").exists());
     let status = |text: &str| told(&piped(&[target, "-D", "shop"], text)).0;
     assert!(status("status").contains("in this process"));
+    assert!(status("status").contains("Not in use"));
 
     let database = Database::open(&data).unwrap();
     let connection = database.connect_to("shop").unwrap();
@@ -325,6 +326,20 @@ fn options_that_lead_nowhere_are_refused() {
             "is opened without a server",
         ),
         (vec!["-P1", "porpoise:///nowhere"], "names no server"),
+        (
+            vec![
+                "-uann",
+                "-psesame",
+                &socket,
+                "--protocol=memory",
+                "--ssl-mode=required",
+            ],
+            "ERROR 2026 (HY000): SSL connection error: SSL is required, but isn't for shared memory",
+        ),
+        (
+            vec!["-uann", "-psesame", &socket, "--compression-algorithms=lz4"],
+            "ERROR 2066 (HY000): Connection failed due to wrongly configured compression algorithm",
+        ),
     ] {
         let (_, err, code) = told(&piped(&arguments, "SELECT 1"));
         assert!(err.contains(words), "{arguments:?}: {err}");

@@ -11,8 +11,9 @@
 //! in between.
 
 use crate::results::{Cell, Columns, Results, Rows};
-use crate::{Error, Options, Transport, login};
+use crate::{Error, Options, TlsSession, Transport, login};
 use porpoise_protocol::command::{Command, Query};
+use porpoise_protocol::compressed::Algorithm;
 use porpoise_protocol::flags::{Capabilities, CursorFlags, Status};
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::handshake::REUSE_REQUEST;
@@ -76,6 +77,8 @@ pub struct Connection {
     /// After an I/O or protocol error: where the next reply begins can't be known.
     broken: bool,
     files: Option<FileSource>,
+    tls: Option<TlsSession>,
+    compression: Option<Algorithm>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -161,6 +164,8 @@ impl Connection {
             outcome: Outcome::default(),
             broken: false,
             files: None,
+            tls: None,
+            compression: None,
         };
         login::log_in(&mut connection)?;
         connection.stream.set_read_timeout(options.read_timeout)?;
@@ -200,6 +205,16 @@ impl Connection {
     /// The way to the server.
     pub fn stream(&self) -> &dyn Stream {
         &*self.stream
+    }
+
+    /// What it is encrypted with; `None` if it isn't.
+    pub fn tls(&self) -> Option<&TlsSession> {
+        self.tls.as_ref()
+    }
+
+    /// What it is compressed with; `None` if it isn't.
+    pub fn compression(&self) -> Option<Algorithm> {
+        self.compression
     }
 
     /// How it was connected.

@@ -22,6 +22,12 @@ pub enum Error {
     Protocol(porpoise_protocol::Error),
     /// The connection broke in an earlier call, or was closed.
     Closed,
+    /// No encrypted connection came about (MySQL's error 2026): why, in MySQL's words where it has
+    /// any.
+    Tls(String),
+    /// The server offers no way of compressing that the options permit, or they name one that there
+    /// isn't (MySQL's error 2066).
+    Compression,
     /// Options or a URL that can't be.
     Options(String),
     /// A value isn't of the type asked for, or there is no such column.
@@ -38,17 +44,23 @@ pub enum Error {
 }
 
 impl Error {
-    /// The server's error number, if it was the server that refused.
+    /// The server's error number, if it was the server that refused; MySQL's number for connections
+    /// that can't be encrypted or compressed.
     pub fn number(&self) -> Option<u16> {
         match self {
             Self::Server { number, .. } => Some(*number),
+            Self::Tls(_) => Some(2026),
+            Self::Compression => Some(2066),
             _ => None,
         }
     }
 
     /// Whether the connection is of no use after it.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::Io(_) | Self::Protocol(_) | Self::Closed)
+        matches!(
+            self,
+            Self::Io(_) | Self::Protocol(_) | Self::Closed | Self::Tls(_)
+        )
     }
 
     pub(crate) fn from_server(packet: ErrPacket<'_>) -> Self {
@@ -75,6 +87,10 @@ impl fmt::Display for Error {
             Self::Io(error) => write!(formatter, "connection: {error}"),
             Self::Protocol(error) => write!(formatter, "protocol: {error}"),
             Self::Closed => formatter.write_str("the connection is closed"),
+            Self::Tls(why) => write!(formatter, "ERROR 2026 (HY000): SSL connection error: {why}"),
+            Self::Compression => formatter.write_str(
+                "ERROR 2066 (HY000): Connection failed due to wrongly configured compression algorithm",
+            ),
             Self::Options(what) => write!(formatter, "options: {what}"),
             Self::Value { column, wanted } => {
                 write!(formatter, "column {column} has no value of type {wanted}")
@@ -96,7 +112,15 @@ impl std::error::Error for Error {
 }
 
 impl From<io::Error> for Error {
+    /// What a stream that decrypts or decompresses found wrong is told as such.
     fn from(error: io::Error) -> Self {
+        let inner = error.get_ref();
+        if let Some(error) = inner.and_then(|inner| inner.downcast_ref()) {
+            return Self::Protocol(*error);
+        }
+        if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            return Self::Tls(error.to_string());
+        }
         Self::Io(error)
     }
 }

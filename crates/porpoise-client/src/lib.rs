@@ -54,16 +54,20 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod compression;
 mod connection;
 pub mod embedded;
 mod error;
+mod filter;
 mod from_value;
 mod login;
 mod options;
 mod poll;
 mod results;
 pub mod rows;
+mod tls;
 
+pub use compression::CompressionOptions;
 pub use connection::{Connection, FileSource, Outcome, Statement, connect_stream};
 pub use error::Error;
 pub use from_value::FromValue;
@@ -72,3 +76,4 @@ pub use poll::Poll;
 pub use porpoise_protocol::value::{Date, DateTime, Time, Value};
 pub use porpoise_protocol::{codes, column::ColumnDefinition, flags};
 pub use results::{Columns, Results, Row, Rows};
+pub use tls::{TlsMode, TlsOptions, TlsSession};

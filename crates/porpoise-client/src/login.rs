@@ -1,5 +1,5 @@
 //! Logging in, and logging in again: the client's side of the password plugins, and of the loopback
-//! fast path.
+//! fast path. [TLS](crate::tls) begins before the login, compression behind it.
 //!
 //! The fast path is asked for by a connection attribute, [`FAST_PATH_ATTRIBUTE`]: a server that
 //! doesn't know it, or doesn't want it, passes over it as over any attribute, and goes on as if
@@ -15,13 +15,16 @@
 use crate::connection::Connection;
 use crate::{Error, Options};
 use porpoise_protocol::auth::{self, caching_sha2, public_key};
+use porpoise_protocol::codes::UTF8MB4_GENERAL_CI;
 use porpoise_protocol::command::Command;
+use porpoise_protocol::compressed::Algorithm;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::handshake::{
     Attributes, AuthStep, ChangeUser, FAST_PATH_ACCEPTED, FAST_PATH_ATTRIBUTE, FAST_PATH_DECLINED,
-    Greeting, Login, NONCE_BYTES, put_attribute,
+    Greeting, Login, NONCE_BYTES, SslRequest, put_attribute,
 };
 use porpoise_protocol::reply::ErrPacket;
+use porpoise_transport::Stream;
 use porpoise_transport::loopback::{self, RingsListener, TcpAddresses};
 
 /// What the greeting says of the server, and what both ends can do.
@@ -49,6 +52,13 @@ const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
     .union(Capabilities::CONNECT_ATTRS)
     .union(Capabilities::SESSION_TRACK)
     .union(Capabilities::DEPRECATE_EOF);
+
+/// The plugin that takes the password itself: over a channel that nobody else can read, or under the
+/// server's public key.
+const SHA256_PASSWORD: &str = "sha256_password";
+
+/// What a client of that plugin sends to be sent the key.
+const SHA256_KEY_REQUEST: u8 = 1;
 
 /// Capabilities a server must have.
 const REQUIRED: Capabilities = Capabilities::PROTOCOL_41.union(Capabilities::SECURE_CONNECTION);
@@ -93,54 +103,107 @@ fn check(options: &Options) -> Result<(), Error> {
 pub(crate) fn log_in(connection: &mut Connection) -> Result<(), Error> {
     let options = connection.options().clone();
     check(&options)?;
+    let (plugin, mut sequence) = read_greeting(connection, &options)?;
+    let capabilities = connection.server.capabilities;
+    let max_packet_bytes = u32::try_from(options.max_allowed_packet).unwrap_or(u32::MAX);
+    let collation = u8::try_from(options.collation).unwrap_or(UTF8MB4_GENERAL_CI as u8);
+    if capabilities.contains(Capabilities::SSL) {
+        connection.writer().set_sequence(sequence);
+        SslRequest {
+            capabilities,
+            max_packet_bytes,
+            collation,
+        }
+        .write(connection.writer());
+        sequence = connection.writer().sequence();
+        connection.flush()?;
+        connection.start_tls()?;
+    }
+    let answer = auth::respond(
+        plugin.as_bytes(),
+        options.password.as_bytes(),
+        &connection.server.nonce,
+        connection.stream().is_private(),
+    )?;
+    let mut attributes = attributes(&options);
+    let listener = listen_for_rings(connection, &options, capabilities);
+    if let Some((listener, _)) = &listener {
+        put_attribute(&mut attributes, FAST_PATH_ATTRIBUTE, listener.name());
+    }
+    let zstd_level = capabilities
+        .contains(Capabilities::ZSTD_COMPRESSION)
+        .then_some(options.compression.zstd_level);
+    let login = Login {
+        capabilities,
+        max_packet_bytes,
+        collation,
+        user: options.user.as_bytes(),
+        auth_response: &answer,
+        database: options.database.as_deref().map(str::as_bytes),
+        auth_plugin: Some(plugin.as_bytes()),
+        attributes: Attributes::new(&attributes),
+        zstd_level,
+    };
+    connection.writer().set_sequence(sequence);
+    login.write(connection.writer());
+    connection.flush()?;
+    authenticate(connection, &options, plugin, listener)?;
+    match Algorithm::agreed(capabilities, zstd_level) {
+        Some(algorithm) => connection.start_compression(algorithm),
+        None => Ok(()),
+    }
+}
+
+/// Reads what the server says of itself, and settles what both ends do. Returns the plugin to answer
+/// with, and the number of the packet that answers.
+fn read_greeting(connection: &mut Connection, options: &Options) -> Result<(String, u8), Error> {
     let range = connection.read_packet()?;
     let packet = connection.packet(range);
     if let Some(error) = ErrPacket::parse(packet.payload)? {
         return Err(Error::from_server(error));
     }
     let greeting = Greeting::parse(packet.payload)?;
-    if !greeting.capabilities.contains(REQUIRED) {
+    let offered = greeting.capabilities;
+    if !offered.contains(REQUIRED) {
         return Err(porpoise_protocol::Error::UnsupportedHandshake.into());
     }
+    let mut capabilities = requested_capabilities(options) & offered;
+    capabilities |= options.compression.requested(offered)?;
+    let encrypts = encrypts(options, connection.stream(), offered)?;
+    capabilities.set(Capabilities::SSL, encrypts);
     let server = Server {
         version: String::from_utf8_lossy(greeting.server_version).into_owned(),
         connection_id: greeting.connection_id,
-        capabilities: requested_capabilities(&options) & greeting.capabilities,
-        offered: greeting.capabilities,
+        capabilities,
+        offered,
         collation: greeting.collation,
         nonce: greeting.nonce,
     };
     let plugin = first_plugin(greeting.auth_plugin).to_owned();
     let sequence = packet.sequence.wrapping_add(1);
-    let secure = connection.stream().is_private();
-    let answer = auth::respond(
-        plugin.as_bytes(),
-        options.password.as_bytes(),
-        &server.nonce,
-        secure,
-    )?;
-    let mut attributes = attributes(&options);
-    let listener = listen_for_rings(connection, &options, server.capabilities);
-    if let Some((listener, _)) = &listener {
-        put_attribute(&mut attributes, FAST_PATH_ATTRIBUTE, listener.name());
-    }
-    let login = Login {
-        capabilities: server.capabilities,
-        max_packet_bytes: u32::try_from(options.max_allowed_packet).unwrap_or(u32::MAX),
-        collation: u8::try_from(options.collation)
-            .unwrap_or(porpoise_protocol::codes::UTF8MB4_GENERAL_CI as u8),
-        user: options.user.as_bytes(),
-        auth_response: &answer,
-        database: options.database.as_deref().map(str::as_bytes),
-        auth_plugin: Some(plugin.as_bytes()),
-        attributes: Attributes::new(&attributes),
-        zstd_level: None,
-    };
-    connection.writer().set_sequence(sequence);
-    login.write(connection.writer());
-    connection.flush()?;
     connection.server = server;
-    authenticate(connection, &options, plugin, listener)
+    Ok((plugin, sequence))
+}
+
+/// Whether to encrypt what follows.
+///
+/// # Errors
+/// If the options require it and it can't be.
+fn encrypts(options: &Options, stream: &dyn Stream, offered: Capabilities) -> Result<bool, Error> {
+    let is_asked = options.tls.is_asked(stream, options.loopback_fast_path);
+    if is_asked && offered.contains(Capabilities::SSL) {
+        return Ok(true);
+    }
+    match options.tls.is_required() {
+        false => Ok(false),
+        true if is_asked => Err(Error::Tls(
+            "SSL is required but the server doesn't support it".into(),
+        )),
+        true => Err(Error::Tls(format!(
+            "SSL is required, but isn't for {}",
+            stream.kind()
+        ))),
+    }
 }
 
 /// A place for the server's rings, if they were asked for and this is a TCP connection within the
@@ -154,7 +217,9 @@ fn listen_for_rings(
         .stream()
         .tcp_addresses()
         .filter(|addresses| addresses.are_loopback())?;
-    let asks = options.loopback_fast_path && capabilities.contains(Capabilities::CONNECT_ATTRS);
+    let asks = options.loopback_fast_path
+        && connection.tls().is_none()
+        && capabilities.contains(Capabilities::CONNECT_ATTRS);
     let listener = asks.then(RingsListener::open)?.ok()?;
     Some((listener, addresses))
 }
@@ -192,6 +257,24 @@ fn first_plugin(plugin: &[u8]) -> &'static str {
         plugin if plugin == auth::CACHING_SHA2_PASSWORD.as_bytes() => auth::CACHING_SHA2_PASSWORD,
         _ => auth::NATIVE_PASSWORD,
     }
+}
+
+/// The first response to a plugin that the server has switched to.
+fn respond(
+    plugin: &str,
+    password: &[u8],
+    nonce: &[u8],
+    secure: bool,
+    trusts_key: bool,
+) -> Result<Vec<u8>, Error> {
+    Ok(match plugin {
+        SHA256_PASSWORD if secure || password.is_empty() => {
+            caching_sha2::cleartext_packet(password)
+        }
+        SHA256_PASSWORD if trusts_key => vec![SHA256_KEY_REQUEST],
+        SHA256_PASSWORD => return Err(porpoise_protocol::Error::InsecureChannel.into()),
+        plugin => auth::respond(plugin.as_bytes(), password, nonce, secure)?,
+    })
 }
 
 /// The response to a question of `caching_sha2_password`; `None` if it asks for none. The bare password
@@ -249,7 +332,8 @@ fn authenticate(
             }) => {
                 plugin = String::from_utf8_lossy(named).into_owned();
                 nonce = fresh.to_vec();
-                Some(auth::respond(plugin.as_bytes(), password, &nonce, secure)?)
+                let trusts_key = options.get_server_public_key || connection.stream().is_local();
+                Some(respond(&plugin, password, &nonce, secure, trusts_key)?)
             }
             Some(AuthStep::More(ticket)) if listener.is_some() && loopback::is_ticket(ticket) => {
                 let rings = match listener.take() {
@@ -273,6 +357,9 @@ fn authenticate(
             Some(AuthStep::More(bytes)) if plugin == auth::CACHING_SHA2_PASSWORD => {
                 let trusts_key = options.get_server_public_key || connection.stream().is_local();
                 caching_sha2_response(bytes, password, &nonce, secure, trusts_key)?
+            }
+            Some(AuthStep::More(pem)) if plugin == SHA256_PASSWORD => {
+                Some(public_key::encrypt(password, &nonce, pem)?)
             }
             Some(AuthStep::More(_)) => {
                 return Err(porpoise_protocol::Error::UnknownAuthPlugin.into());

@@ -21,12 +21,15 @@
 //! | `connect_timeout`, `read_timeout`, `write_timeout` | seconds, with decimals; none by default but 10 for connecting |
 //! | `max_allowed_packet` | the longest reply packet, in bytes |
 //! | `multi_statements` | `true`: a query may hold several statements |
+//! | `ssl_mode`, `ssl_ca`, `ssl_capath`, `ssl_cert`, `ssl_key`, `ssl_crl`, `ssl_crlpath`, `ssl_cipher`, `tls_version`, `tls_ciphersuites` | as MySQL's clients have them; `ssl_mode` is `PREFERRED` by default ([`TlsMode`]) |
+//! | `compression_algorithms` | `zlib`, `zstd`, `uncompressed`, with commas between them; the last by default |
+//! | `zstd_compression_level` | 1 to 22; 3 by default |
 //! | `found_rows` | `true`: affected rows are those found, not those changed |
 //!
 //! Behind `transport=embedded`, and in `porpoise:` URLs, any other parameter is a system variable
-//! to open the database with. User, password and database may have percent-encoded bytes.
+//! to open the database with. Names may be written with dashes as well. User, password and database may have percent-encoded bytes.
 
-use crate::Error;
+use crate::{CompressionOptions, Error, TlsMode, TlsOptions};
 use porpoise_protocol::codes::{CollationId, UTF8MB4_GENERAL_CI};
 use porpoise_protocol::flags::Capabilities;
 use porpoise_transport::Endpoint;
@@ -117,6 +120,10 @@ pub struct Options {
     /// Whether to trust a public key that the server sends over a channel that others can reach. To
     /// a server on this machine it is always trusted.
     pub get_server_public_key: bool,
+    /// Whether and how to encrypt.
+    pub tls: TlsOptions,
+    /// Whether and how to compress.
+    pub compression: CompressionOptions,
     /// What to tell the server of this program: names and values.
     pub attributes: Vec<(String, String)>,
 }
@@ -146,6 +153,8 @@ impl Default for Options {
             found_rows: false,
             capabilities: Capabilities::empty(),
             get_server_public_key: false,
+            tls: TlsOptions::default(),
+            compression: CompressionOptions::default(),
             attributes: Vec::new(),
         }
     }
@@ -175,6 +184,8 @@ impl Options {
     /// | auto, host `localhost` or a socket named | shared memory, the Unix socket; without a socket named, TCP |
     /// | auto, another host | TCP |
     /// | any other | that alone |
+    ///
+    /// Where the connection has to be encrypted, `auto` leaves shared memory out.
     pub fn endpoints(&self) -> Result<Vec<Endpoint>, Error> {
         let socket = || {
             let usual = || SOCKETS.iter().map(PathBuf::from).find(|path| path.exists());
@@ -201,10 +212,8 @@ impl Options {
             Transport::Auto if self.socket.is_none() && self.host != "localhost" => Some(tcp()),
             Transport::Auto => {
                 let last = self.socket.is_none().then(tcp);
-                return Ok([shared_memory(), unix(), last]
-                    .into_iter()
-                    .flatten()
-                    .collect());
+                let first = (!self.tls.is_required()).then(shared_memory).flatten();
+                return Ok([first, unix(), last].into_iter().flatten().collect());
             }
         };
         let missing =
@@ -256,7 +265,16 @@ impl Options {
             let duration = Duration::try_from_secs_f64(seconds).map_err(|_| invalid())?;
             Ok((!duration.is_zero()).then_some(duration))
         };
+        let name = &*name.replace('-', "_");
+        if self.set_tls(name, value)? {
+            return Ok(());
+        }
         match name {
+            "compression_algorithms" => self.compression.set_algorithms(value)?,
+            "zstd_compression_level" => {
+                let level = value.parse().ok().filter(|level| (1..=22).contains(level));
+                self.compression.zstd_level = level.ok_or_else(invalid)?;
+            }
             "transport" => {
                 self.transport = match value {
                     "auto" => Transport::Auto,
@@ -293,6 +311,36 @@ impl Options {
             _ => return Err(Error::Options(format!("unknown option '{name}'"))),
         }
         Ok(())
+    }
+
+    /// Sets an option of TLS, if `name` is one.
+    fn set_tls(&mut self, name: &str, value: &str) -> Result<bool, Error> {
+        let tls = &mut self.tls;
+        let (file, list) = match name {
+            "ssl_mode" => {
+                let mode = TlsMode::named(value)
+                    .ok_or_else(|| Error::Options(format!("'{value}' is no value for '{name}'")))?;
+                tls.mode = Some(mode);
+                return Ok(true);
+            }
+            "ssl_ca" => (Some(&mut tls.ca), None),
+            "ssl_capath" => (Some(&mut tls.ca_path), None),
+            "ssl_cert" => (Some(&mut tls.cert), None),
+            "ssl_key" => (Some(&mut tls.key), None),
+            "ssl_crl" => (Some(&mut tls.crl), None),
+            "ssl_crlpath" => (Some(&mut tls.crl_path), None),
+            "ssl_cipher" => (None, Some(&mut tls.cipher)),
+            "tls_ciphersuites" => (None, Some(&mut tls.ciphersuites)),
+            "tls_version" => (None, Some(&mut tls.versions)),
+            _ => return Ok(false),
+        };
+        if let Some(file) = file {
+            *file = (!value.is_empty()).then(|| value.into());
+        }
+        if let Some(list) = list {
+            *list = (!value.is_empty()).then(|| value.to_owned());
+        }
+        Ok(true)
     }
 }
 
@@ -433,6 +481,36 @@ mod tests {
     }
 
     #[test]
+    fn tls_and_compression_have_mysqls_names() {
+        let url = "mysql://db/?ssl-mode=verify_ca&ssl_ca=/a%20b&ssl-cipher=X:Y&tls_version=TLSv1.3\
+                   &compression_algorithms=zstd,uncompressed&zstd-compression-level=7";
+        let options: Options = url.parse().unwrap();
+        let tls = TlsOptions {
+            mode: Some(TlsMode::VerifyCa),
+            ca: Some("/a b".into()),
+            cipher: Some("X:Y".into()),
+            versions: Some("TLSv1.3".into()),
+            ..TlsOptions::default()
+        };
+        assert_eq!(options.tls, tls);
+        let compression = CompressionOptions {
+            zlib: false,
+            zstd: true,
+            uncompressed: true,
+            zstd_level: 7,
+        };
+        assert_eq!(options.compression, compression);
+        let wrong = "mysql://db/?compression_algorithms=lz4".parse::<Options>();
+        assert!(matches!(wrong, Err(Error::Compression)));
+    }
+
+    #[test]
+    fn what_has_to_be_encrypted_does_not_go_over_shared_memory() {
+        let socket = "mysql://localhost/?socket=/tmp/a.sock&ssl_mode=REQUIRED";
+        assert_eq!(ways(socket), ["unix /tmp/a.sock"]);
+    }
+
+    #[test]
     fn a_folder_or_memory_is_embedded() {
         for (url, folder, database) in [
             ("porpoise:///var/lib/shop", Some("/var/lib/shop"), None),
@@ -472,6 +550,8 @@ mod tests {
             "mysql://a%4@localhost/",
             "mysql://[::1/",
             "mysql://localhost/?read_timeout=-1",
+            "mysql://localhost/?ssl_mode=maybe",
+            "mysql://localhost/?zstd_compression_level=23",
             "porpoise:relative/folder",
             "porpoise:",
         ] {

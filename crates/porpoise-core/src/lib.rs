@@ -4,13 +4,15 @@
 //! 2. [`reply`] is where a statement's answer goes.
 //! 3. [`quote`] spells names and texts as statements do.
 //! 4. [`memory`] counts what statements' buffers take, and [`sort`] sorts in a way that can be ended.
-//! 5. [`privilege`] is the table of privileges, and sets of them.
+//! 5. [`privilege`] is the table of privileges, and sets of them; [`password_validation`] tells good
+//!    passwords from bad ones.
 //! 6. [`variables`] has the system variables, a row each, and a session's values of them.
 
 #![warn(missing_docs)]
 
 pub mod error;
 pub mod memory;
+pub mod password_validation;
 pub mod privilege;
 pub mod quote;
 pub mod reply;

@@ -10,7 +10,7 @@ use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::{Completion, ResultColumn};
 use porpoise_executor::{Exec, View, insert};
 use porpoise_expr::SlotId;
-use porpoise_expr::typing::declared::TypeContext;
+use porpoise_expr::typing::declared::{TypeContext, stored_type};
 use porpoise_mdl::{HeldTables, MdlContext, MdlScope, MdlTicket, Mode};
 use porpoise_planner::foreign_keys::{RowChange, foreign_key_graph};
 use porpoise_planner::plan::{
@@ -29,7 +29,7 @@ use crate::{Ddl, Name, check_table_name, foreign_keys};
 /// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
 fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) -> Result<bool> {
     let catalog = ddl.shared.catalog.load_full();
-    ddl.check_schema(&catalog, &name.schema)?;
+    ddl.check_schema_of_new(&catalog, &name.schema, temporary)?;
     check_table_name(&name.table)?;
     let taken = match temporary {
         true => ddl.temporary(name).is_some(),
@@ -385,7 +385,10 @@ fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
         .flatten();
     let mut column = ColumnRecord {
         name: result.name.clone(),
-        ty: stored_type(&result.ty),
+        ty: match source {
+            Some(_) => result.ty.clone(),
+            None => stored_type(&result.ty),
+        },
         nullable: result.nullable,
         default: if result.nullable {
             DefaultRecord::Null
@@ -433,26 +436,6 @@ fn zero_of(ty: &DataType) -> porpoise_types::Value {
     let zero = porpoise_types::Value::Int(0);
     porpoise_types::store(zero.clone(), &DataType::BIGINT, ty, &Default::default())
         .map_or(zero, |(value, _)| value)
-}
-
-/// The column type for values of an expression's type.
-pub fn stored_type(ty: &DataType) -> DataType {
-    match ty {
-        DataType::Null => DataType::Binary(0),
-        // The lengths of texts that fit no VARCHAR.
-        DataType::Varchar { length, collation }
-            if u64::from(*length) * u64::from(collation.charset().max_len()) > 65_535 =>
-        {
-            DataType::Text {
-                size: porpoise_types::BlobSize::Long,
-                collation: *collation,
-            }
-        }
-        DataType::Varbinary(length) if *length > 65_535 => {
-            DataType::Blob(porpoise_types::BlobSize::Long)
-        }
-        ty => ty.clone(),
-    }
 }
 
 /// An empty table with another's columns, keys and checks.

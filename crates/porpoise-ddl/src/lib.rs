@@ -195,6 +195,19 @@ impl Ddl<'_> {
         })
     }
 
+    /// A schema that a table may be made in: for temporary ones, `mysql`, too.
+    pub fn check_schema_of_new(
+        &self,
+        catalog: &Catalog,
+        schema: &str,
+        is_temporary: bool,
+    ) -> Result<()> {
+        match is_temporary && schema.eq_ignore_ascii_case("mysql") {
+            true => Ok(()),
+            false => self.check_schema(catalog, schema),
+        }
+    }
+
     /// A schema that DDL may change things in.
     pub fn check_schema(&self, catalog: &Catalog, schema: &str) -> Result<()> {
         if is_built_in(schema) {

@@ -14,6 +14,12 @@ use crate::wire::{Address, Error, Wire};
 /// How long a server may take to answer its first login.
 const START_SECONDS_MAX: u64 = 30;
 
+/// What a server's log says when another program listens on its port.
+const PORT_IS_TAKEN: &str = "Address already in use";
+
+/// On how many ports a server is started before that is a failure.
+const TRIES_MAX: u32 = 5;
+
 /// MySQL 8.4's default `sql_mode`, which MariaDB is started with so that both follow the same
 /// rules, and the mode that makes MariaDB round fractions of seconds as MySQL does.
 const SQL_MODE: &str = "TIME_ROUND_FRACTIONAL,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
@@ -27,16 +33,21 @@ const MARIADB_COLLATION: &str = "utf8mb4_uca1400_nopad_ai_ci";
 pub enum Product {
     /// Debian's `mariadbd`: what passes here is a fact about the dialect.
     MariaDb,
+    /// A MySQL server that runs already, on the Unix socket that `PORPOISE_MYSQL_SOCKET` names, and
+    /// whose root has no password. No package of Debian's stable releases holds one, so that no test
+    /// needs it: it is there to be asked.
+    MySql,
     /// `PORPOISE_BIN`, or the program of this build.
     Porpoise,
 }
 
 impl Product {
-    /// The label that `skipif` and `onlyif` name.
+    /// The label that `skipif` and `onlyif` name. What only Porpoise answers is what MySQL's manual
+    /// says, so that a MySQL server is asked the same.
     pub fn label(self) -> &'static str {
         match self {
             Product::MariaDb => "mariadb",
-            Product::Porpoise => "porpoise",
+            Product::MySql | Product::Porpoise => "porpoise",
         }
     }
 }
@@ -60,7 +71,8 @@ pub struct Server {
     pub socket: PathBuf,
     /// Its TCP port on 127.0.0.1.
     pub port: u16,
-    child: Child,
+    /// None if it ran before.
+    child: Option<Child>,
     folder: TempDir,
     has_password: bool,
 }
@@ -110,7 +122,45 @@ impl Server {
         })
     }
 
-    fn start_by(product: Product, options: &[&str], alter: impl FnOnce(&mut Command)) -> Server {
+    /// The server that `PORPOISE_MYSQL_SOCKET` names.
+    fn running() -> Server {
+        let socket = std::env::var_os("PORPOISE_MYSQL_SOCKET")
+            .expect("PORPOISE_MYSQL_SOCKET names the socket of a MySQL server");
+        Server {
+            product: Product::MySql,
+            socket: socket.into(),
+            port: 0,
+            child: None,
+            folder: TempDir::with_prefix("porpoise-e2e-").expect("a temporary folder can be made"),
+            has_password: false,
+        }
+    }
+
+    fn start_by(product: Product, options: &[&str], alter: impl Fn(&mut Command)) -> Server {
+        if product == Product::MySql {
+            assert!(options.is_empty(), "a server that runs takes no options");
+            return Server::running();
+        }
+        let mut tries = 0;
+        let mut server = loop {
+            tries += 1;
+            let mut server = Server::launch(product, options, &alter);
+            match server.wait_for_first_answer() {
+                Ok(()) => break server,
+                // Somebody else has taken the port since it was found free.
+                Err(why) if why.contains(PORT_IS_TAKEN) && tries < TRIES_MAX => {}
+                Err(why) => panic!("{product:?} does not answer {why}"),
+            }
+        };
+        match product {
+            Product::MariaDb => server.load_time_zones(),
+            Product::Porpoise => server.set_password(),
+            Product::MySql => {}
+        }
+        server
+    }
+
+    fn launch(product: Product, options: &[&str], alter: impl Fn(&mut Command)) -> Server {
         let folder = TempDir::with_prefix("porpoise-e2e-").expect("a temporary folder can be made");
         let port = free_port();
         let socket = folder.path().join("s.sock");
@@ -128,20 +178,14 @@ impl Server {
             .stderr(log)
             .spawn()
             .unwrap_or_else(|e| panic!("can't start {product:?}: {e}"));
-        let mut server = Server {
+        Server {
             product,
             socket,
             port,
-            child,
+            child: Some(child),
             folder,
             has_password: false,
-        };
-        server.wait_for_first_answer();
-        match product {
-            Product::MariaDb => server.load_time_zones(),
-            Product::Porpoise => server.set_password(),
         }
-        server
     }
 
     /// Where the server listens on this route.
@@ -159,8 +203,12 @@ impl Server {
     }
 
     /// The number of the server's process.
+    ///
+    /// # Panics
+    /// When it ran before.
     pub fn process(&self) -> u32 {
-        self.child.id()
+        let child = self.child.as_ref();
+        child.expect("the server was started here").id()
     }
 
     /// Logs in as root over `route`, with `database` (empty: none) as the current one.
@@ -174,7 +222,7 @@ impl Server {
                 wire.query(&format!("SET NAMES utf8mb4 COLLATE {MARIADB_COLLATION}"))?;
                 Ok(wire)
             }
-            Product::Porpoise => {
+            Product::MySql | Product::Porpoise => {
                 let password = if self.has_password { PASSWORD } else { "" };
                 Wire::connect(&self.address(route), ("root", password), database, 255)
             }
@@ -189,7 +237,7 @@ impl Server {
     pub fn log_in(&self, route: Route, account: &str, database: &str) -> Result<Wire, Error> {
         let collation = match self.product {
             Product::MariaDb => 45,
-            Product::Porpoise => 255,
+            Product::MySql | Product::Porpoise => 255,
         };
         let connect =
             |database| Wire::connect(&self.address(route), (account, ""), database, collation);
@@ -206,20 +254,19 @@ impl Server {
             .unwrap_or_default()
     }
 
-    fn wait_for_first_answer(&mut self) {
+    /// The error is why there is none, with the log.
+    fn wait_for_first_answer(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
         loop {
             let answer = self
                 .connect(Route::UnixSocket, "")
                 .and_then(|mut wire| wire.query("SELECT 1"));
-            let Err(refusal) = answer else { return };
-            let ended = self.child.try_wait().ok().flatten();
-            assert!(
-                ended.is_none() && Instant::now() < deadline,
-                "{:?} does not answer ({refusal}, {ended:?}):\n{}",
-                self.product,
-                self.log()
-            );
+            let Err(refusal) = answer else { return Ok(()) };
+            let child = self.child.as_mut();
+            let ended = child.and_then(|child| child.try_wait().ok().flatten());
+            if ended.is_some() || Instant::now() > deadline {
+                return Err(format!("({refusal}, {ended:?}):\n{}", self.log()));
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -254,8 +301,10 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // Nothing that was written has to survive: the folder is removed with the server.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -271,6 +320,7 @@ pub fn command(product: Product, data: &Path) -> Command {
             command.arg("serve");
             command
         }
+        Product::MySql => panic!("a MySQL server is started by hand"),
     };
     command.arg(format!("--datadir={}", data.display()));
     command

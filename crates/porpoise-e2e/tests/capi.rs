@@ -3,6 +3,7 @@
 //! | program | what it does |
 //! | --- | --- |
 //! | `types.c` | prints what every type becomes in every buffer; must print what Debian's library prints on MariaDB |
+//! | `wire.c` | connects with every option of TLS and compression; must print what it prints with Debian's library |
 //! | `sysbench` | every OLTP script, Debian's binary |
 //! | `mysqlclient` | the test suite of Python's driver |
 //! | `dbd.pl` | Perl's `DBD::mysql` and `DBD::MariaDB` |
@@ -19,6 +20,8 @@ use std::sync::OnceLock;
 
 use porpoise_e2e::repository;
 use porpoise_e2e::server::{Product, Route, Server};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use sha1::{Digest, Sha1};
 use tempfile::TempDir;
 
 /// How a program reaches its database.
@@ -69,24 +72,27 @@ fn library() -> &'static Path {
         .path()
 }
 
+/// A program of ours, linked to Debian's library.
+fn compiled(name: &str) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let program = folder.path().join(name);
+    let compiled = Command::new("cc")
+        .args(["-I/usr/include/mariadb", "-o"])
+        .arg(&program)
+        .arg(repository("tests/clients/capi").join(format!("{name}.c")))
+        .arg("-lmariadb")
+        .status();
+    assert!(
+        compiled.is_ok_and(|s| s.success()),
+        "{name}.c does not compile"
+    );
+    (folder, program)
+}
+
 /// `types.c`, linked to Debian's library.
 fn types_program() -> &'static Path {
     static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, program) = PROGRAM.get_or_init(|| {
-        let folder = TempDir::new().expect("a temporary folder can be made");
-        let program = folder.path().join("types");
-        let compiled = Command::new("cc")
-            .args(["-I/usr/include/mariadb", "-o"])
-            .arg(&program)
-            .arg(repository("tests/clients/capi/types.c"))
-            .arg("-lmariadb")
-            .status();
-        assert!(
-            compiled.is_ok_and(|s| s.success()),
-            "types.c does not compile"
-        );
-        (folder, program)
-    });
+    let (_, program) = PROGRAM.get_or_init(|| compiled("types"));
     program
 }
 
@@ -247,6 +253,80 @@ fn every_symbol_of_debians_library_is_there_under_its_versions() {
     let original = exported(Path::new(original));
     assert!(original.len() > 300);
     assert_eq!(exported(&library().join("libmariadb.so.3")), original);
+}
+
+/// Makes `ca.pem`, `other-ca.pem`, and certificates of the first for a server and a client, with
+/// their keys; returns the server's, DER.
+fn make_certificates(folder: &Path) -> Vec<u8> {
+    let write = |name: &str, text: String| {
+        std::fs::write(folder.join(name), text).expect("the folder can be written to");
+    };
+    let authority = |name: &str| {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key can be made");
+        CertifiedIssuer::self_signed(params, key).expect("a certificate can be made")
+    };
+    let trusted = authority("trusted");
+    write("ca.pem", trusted.pem());
+    write("other-ca.pem", authority("other").pem());
+    let issue = |name: &str| {
+        let hosts = vec!["127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(hosts).expect("it is an address");
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key can be made");
+        let certificate = params.signed_by(&key, &trusted);
+        let certificate = certificate.expect("a certificate can be made");
+        write(&format!("{name}.pem"), certificate.pem());
+        write(&format!("{name}-key.pem"), key.serialize_pem());
+        certificate.der().to_vec()
+    };
+    issue("client");
+    issue("server")
+}
+
+#[test]
+fn options_of_tls_and_compression_mean_what_they_mean_in_debians_library() {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let certificate = make_certificates(folder.path());
+    let file = |name: &str| folder.path().join(name);
+    let option = |name: &str, of: &str| format!("--{name}={}", file(of).display());
+    let options = [
+        option("ssl-ca", "ca.pem"),
+        option("ssl-cert", "server.pem"),
+        option("ssl-key", "server-key.pem"),
+    ];
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = Server::start_with(Product::MariaDb, &options);
+    let mut admin = server.connect(Route::UnixSocket, "").expect("root logs in");
+    let account = format!("CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'");
+    admin.query(&account).expect("an account is made");
+    let (_folder, program) = compiled("wire");
+    let digest = Sha1::digest(&certificate);
+    let fingerprint: Vec<String> = digest.iter().map(|byte| format!("{byte:02X}")).collect();
+    let run = |libraries: Option<&Path>| {
+        let mut command = Command::new(&program);
+        command
+            .env("DB_USER", USER)
+            .env("DB_PASSWORD", PASSWORD)
+            .env("DB_PORT", server.port.to_string())
+            .env("DB_CA", file("ca.pem"))
+            .env("DB_OTHER_CA", file("other-ca.pem"))
+            .env("DB_CERT", file("client.pem"))
+            .env("DB_KEY", file("client-key.pem"))
+            .env("DB_FINGERPRINT", fingerprint.join(":"));
+        command.envs(libraries.map(|folder| ("LD_LIBRARY_PATH", folder)));
+        let output = command.output().expect("the program runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let wanted = run(None);
+    assert!(
+        wanted.contains("enforce compress: TLSv1.3 4 compressed 1"),
+        "{wanted}"
+    );
+    assert_eq!(run(Some(library())), wanted);
 }
 
 #[test]

@@ -22,14 +22,16 @@ fn assert_client_passes(client: &str, product: Product) {
         println!("{client} on {product:?} is pending");
         return;
     }
-    let server = Server::start(product);
+    // Kept until the server has ended.
+    let certificates = Certificates::make(client);
+    let server = Server::start_with(product, &certificates.options());
     let mut admin = server.connect(Route::UnixSocket, "").expect("root logs in");
     let password = PASSWORD.replace('\'', "''");
     // MariaDB has no caching_sha2_password; its own default is what MySQL calls
     // mysql_native_password.
     let users: &[(&str, &str)] = match product {
         Product::MariaDb => &[("tester", "")],
-        Product::Porpoise => &[
+        Product::MySql | Product::Porpoise => &[
             ("tester", "WITH caching_sha2_password "),
             ("tester_native", "WITH mysql_native_password "),
         ],
@@ -57,6 +59,7 @@ fn assert_client_passes(client: &str, product: Product) {
         .env("DB_PASSWORD", PASSWORD)
         .env("DB_NAME", "client")
         .env("DB_PRODUCT", product.label())
+        .env("DB_CERTIFICATES", certificates.folder.path())
         .output()
         .unwrap_or_else(|e| panic!("{client}/run: {e}"));
     print!(
@@ -80,6 +83,36 @@ fn assert_client_passes(client: &str, product: Product) {
     );
 }
 
+/// Files with which the server encrypts, made by another program, where a client's folder has a
+/// script for that.
+struct Certificates {
+    folder: tempfile::TempDir,
+    options: Vec<String>,
+}
+
+impl Certificates {
+    fn make(client: &str) -> Certificates {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let script = repository("tests/clients")
+            .join(client)
+            .join("certificates");
+        let mut options = Vec::new();
+        if script.exists() {
+            let made = Command::new(&script).arg(folder.path()).status();
+            assert!(made.is_ok_and(|status| status.success()), "{script:?}");
+            for (option, file) in [("ca", "ca"), ("cert", "server-cert"), ("key", "server-key")] {
+                let path = folder.path().join(file);
+                options.push(format!("--ssl-{option}={}.pem", path.display()));
+            }
+        }
+        Certificates { folder, options }
+    }
+
+    fn options(&self) -> Vec<&str> {
+        self.options.iter().map(String::as_str).collect()
+    }
+}
+
 macro_rules! clients {
     ($($client:ident)*) => {$(
         mod $client {
@@ -96,4 +129,4 @@ macro_rules! clients {
     )*};
 }
 
-clients! { pymysql sqlalchemy go node jdbc shell sysbench login }
+clients! { pymysql sqlalchemy go node jdbc shell sysbench login tls }

@@ -27,7 +27,9 @@ const TRIES: usize = 5;
 
 /// The users that are tried: kinds that no client may be able to tell apart. The first doesn't
 /// exist.
-const USERS: [&str; 6] = ["nobody", "strange", "known", "logged", "locked", "role"];
+const USERS: [&str; 8] = [
+    "nobody", "strange", "known", "logged", "locked", "role", "counted", "twice",
+];
 
 #[derive(Clone, Copy, Debug)]
 enum Method {
@@ -149,6 +151,9 @@ fn start(plugin: &str) -> Server {
         "CREATE USER logged IDENTIFIED WITH PLUGIN BY 'secret'",
         "CREATE USER locked IDENTIFIED WITH PLUGIN BY 'secret' ACCOUNT LOCK",
         "CREATE USER role IDENTIFIED WITH PLUGIN ACCOUNT LOCK",
+        "CREATE USER counted IDENTIFIED WITH PLUGIN BY 'secret' FAILED_LOGIN_ATTEMPTS 32767 PASSWORD_LOCK_TIME 1",
+        "CREATE USER twice IDENTIFIED WITH PLUGIN BY 'before'",
+        "ALTER USER twice IDENTIFIED BY 'secret' RETAIN CURRENT PASSWORD",
     ] {
         root.query(&sql.replace("PLUGIN", plugin)).unwrap();
     }

@@ -166,7 +166,7 @@ fn read_only_waits_for_changes_and_ends_transactions_that_made_some() {
 }
 
 #[test]
-fn without_tls_a_server_that_requires_secure_transport_takes_no_tcp() {
+fn a_server_that_requires_secure_transport_takes_no_plain_tcp() {
     let (server, mut root) = start(Product::Porpoise, &["--require-secure-transport"]);
     let refused = server
         .connect(Route::Tcp, "")

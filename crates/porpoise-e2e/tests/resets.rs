@@ -299,7 +299,7 @@ fn check(product: Product) -> Vec<String> {
     let mut root = server.connect(Route::UnixSocket, "").unwrap();
     let native = match product {
         Product::MariaDb => "IDENTIFIED",
-        Product::Porpoise => "IDENTIFIED WITH mysql_native_password",
+        Product::MySql | Product::Porpoise => "IDENTIFIED WITH mysql_native_password",
     };
     for sql in [
         "CREATE DATABASE d",

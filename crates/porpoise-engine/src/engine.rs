@@ -5,12 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
+use porpoise_accounts::component::Components;
 use porpoise_accounts::host_cache::HostCache;
 use porpoise_accounts::{Account, Accounts};
 use porpoise_catalog::Dictionary;
 use porpoise_catalog::dictionary::DICTIONARY_SPACE;
 use porpoise_core::error::Result;
+use porpoise_core::password_validation;
 use porpoise_core::variables::GlobalVariables;
+use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_mdl::{self as mdl, BlockHook, Locks, MetadataLocks};
 use porpoise_planner::bind_table_expression;
 use porpoise_session::deadlines::Deadlines;
@@ -72,12 +75,16 @@ impl Engine {
         let lowers_names = u8::from(dictionary.lowers_names).to_string();
         variables.learn("lower_case_table_names", &lowers_names);
         let accounts = Accounts::open(&store)?;
+        let components = Components::open(&store)?;
+        let validation = &variables.password_validation;
+        validation.set_installed(components.has(password_validation::COMPONENT));
         let shared = Shared {
             locks: Locks::new(metadata_locks, store.clone()),
             store,
             catalog: ArcSwap::from_pointee(catalog),
             dictionary,
             accounts,
+            components,
             variables,
             plans: PlanCache::default(),
             deadlines: Deadlines::default(),
@@ -134,21 +141,40 @@ impl Engine {
         self.shared.accounts.decoy_plugin(user)
     }
 
+    /// Whether any account has a second password.
+    pub fn any_second_password(&self) -> bool {
+        self.shared.accounts.any_second_password()
+    }
+
     /// Whether any account is for users from this host.
     pub fn hears_host(&self, host: &str, ip: Option<std::net::IpAddr>) -> bool {
         self.shared.accounts.accepts_host(host, ip)
     }
 
-    /// The line of figures that COM_STATISTICS returns.
+    /// The line of figures that COM_STATISTICS returns. Definitions of tables stay open: all count
+    /// as opened.
     pub fn statistics(&self) -> String {
         let started_s = self.shared.variables.started_us / 1_000_000;
         let now_s = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(started_s, |since| since.as_secs() as i64);
+        let uptime_s = (now_s - started_s).max(0);
+        let of_servers = self.shared.server_status();
+        let counted = |wanted: &str| {
+            let found = of_servers.iter().find(|(name, _)| *name == wanted);
+            found.map_or(0, |(_, count)| *count)
+        };
+        let questions = counted("Questions");
+        let sessions = &self.shared.locks.sessions;
+        let tables = self.shared.catalog.load().relation_count();
         format!(
-            "Uptime: {}  Threads: {}",
-            (now_s - started_s).max(0),
-            self.shared.locks.sessions.all().len()
+            "Uptime: {uptime_s}  Threads: {}  Questions: {questions}  Slow queries: {}  \
+             Opens: {tables}  Flush tables: {}  Open tables: {tables}  \
+             Queries per second avg: {:.3}",
+            sessions.all().len(),
+            counted("Slow_queries"),
+            sessions.counts()[CountedCommand::Flush as usize],
+            questions as f64 / uptime_s.max(1) as f64,
         )
     }
 

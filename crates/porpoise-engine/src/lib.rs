@@ -21,8 +21,9 @@ mod statistics_refresh;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Engine, EngineOptions, Front};
-pub use porpoise_accounts::{Account, host_cache};
+pub use engine::{Engine, EngineOptions, Front, Shared};
+pub use porpoise_accounts::{Account, host_cache, policy, tls};
 pub use porpoise_core::{Error, Result, error, reply, variables};
+pub use porpoise_mdl::command_counts;
 pub use porpoise_mdl::process::Control;
 pub use session::Session;

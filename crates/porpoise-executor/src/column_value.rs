@@ -4,7 +4,7 @@ use porpoise_catalog::Column;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::EvalContext;
 use porpoise_planner::plan::{Insert, InsertSource};
-use porpoise_types::{DataType, Loss, StoreError, Value, convert};
+use porpoise_types::{Charset, DataType, Loss, StoreError, Value, convert};
 
 use crate::Exec;
 use crate::defaults::implicit_default;
@@ -81,7 +81,12 @@ pub(crate) fn lost(
             };
             Error::incorrect_value_for_column(kind, text(), name, row)
         }
-        Loss::BadText => Error::incorrect_value_for_column("string", escaped(value), name, row),
+        Loss::BadText => {
+            let charsets = [column.ty.collation().charset(), from.collation().charset()];
+            let shown =
+                escaped(&value.as_bytes().unwrap_or_default()[bad_text_at(value, charsets)..]);
+            Error::incorrect_value_for_column("string", shown, name, row)
+        }
         Loss::BadTemporal if exec.is_lenient() => Error::data_truncated(name, row),
         Loss::BadTemporal => {
             let kind = match column.ty {
@@ -105,15 +110,33 @@ pub(crate) fn lost(
     exec.data_error(error)
 }
 
-/// Bytes as MySQL shows them in error 1366.
-pub(crate) fn escaped(value: &Value) -> String {
+/// Where what a text holds begins that one of the character sets doesn't have; 0 if it holds no such
+/// thing.
+fn bad_text_at(value: &Value, charsets: [Charset; 2]) -> usize {
+    let bytes = value.as_bytes().unwrap_or_default();
+    match std::str::from_utf8(bytes) {
+        Err(error) => error.valid_up_to(),
+        Ok(text) => {
+            let mut characters = text.char_indices();
+            let lacks = |c| charsets.iter().any(|charset| !charset.can_hold(c));
+            characters.find(|(_, c)| lacks(*c)).map_or(0, |(at, _)| at)
+        }
+    }
+}
+
+/// Bytes as MySQL shows them in error 1366: the first six.
+fn escaped(bytes: &[u8]) -> String {
+    const SHOWN_MAX: usize = 6;
     let mut out = String::new();
-    for &byte in value.as_bytes().unwrap_or_default().iter().take(24) {
+    for &byte in bytes.iter().take(SHOWN_MAX) {
         if (0x20..0x7F).contains(&byte) {
             out.push(char::from(byte));
         } else {
             out.push_str(&format!("\\x{byte:02X}"));
         }
+    }
+    if bytes.len() > SHOWN_MAX {
+        out.push_str("...");
     }
     out
 }

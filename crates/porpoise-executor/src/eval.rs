@@ -66,7 +66,7 @@ impl Evaluate for Expr {
             ExprKind::AssignUserVariable { name, value } => {
                 let result = value.eval(exec)?;
                 exec.session
-                    .set_user_variable(name, result.clone(), value.ty.clone());
+                    .set_user_variable(name, result.clone(), self.ty.clone());
                 Ok(result)
             }
             ExprKind::Cast { operand, kind } => {

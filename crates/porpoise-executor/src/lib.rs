@@ -44,7 +44,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use porpoise_catalog::Catalog;
 use porpoise_core::error::{Error, Result};
-use porpoise_core::variables::SessionVars;
+use porpoise_core::variables::{RandomSequence, SessionVars};
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_mdl::process::EXECUTING;
 use porpoise_mdl::{self as mdl, named_locks};
@@ -111,7 +111,7 @@ struct Kept<'a> {
     /// What the operators of a measured plan did, by `Node::Measured::number`.
     measures: Vec<Measure>,
     /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
-    random: HashMap<usize, (u64, u64)>,
+    random: HashMap<usize, RandomSequence>,
 }
 
 /// What an execution reads from, and writes to.
@@ -381,19 +381,11 @@ impl EvalContext for Exec<'_> {
     }
 
     fn seeded_random(&mut self, seed: u64, call: usize) -> f64 {
-        /// The generator's modulus, and how it makes two states of a seed.
-        const MODULUS: u64 = 0x3FFF_FFFF;
-        let seed = seed & 0xFFFF_FFFF;
-        let first = (seed * 0x1_0001 + 55_555_555) & 0xFFFF_FFFF;
-        let second = (seed * 0x1000_0001) & 0xFFFF_FFFF;
-        let (a, b) = self
-            .kept()
-            .random
-            .entry(call)
-            .or_insert((first % MODULUS, second % MODULUS));
-        *a = (*a * 3 + *b) % MODULUS;
-        *b = (*a + *b + 33) % MODULUS;
-        *a as f64 / MODULUS as f64
+        let sequences = &mut self.kept().random;
+        let sequence = sequences.entry(call);
+        sequence
+            .or_insert_with(|| RandomSequence::of_seed(seed))
+            .next()
     }
 
     fn current_user(&self) -> String {

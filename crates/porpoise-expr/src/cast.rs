@@ -57,6 +57,9 @@ pub fn cast_value(
     if let Some((kind_name, text)) = loss {
         let condition = match kind_name {
             Lost::Truncated(kind) => Error::truncated_wrong_value_truncated(kind, text),
+            Lost::Incorrect(_) if let CastKind::Moment(name) = kind => {
+                return Err(Error::incorrect_literal(name, text));
+            }
             Lost::Incorrect(kind) => Error::truncated_wrong_value(kind, text),
             Lost::OutOfRange => Error::truncated_wrong_value_truncated("DECIMAL", text),
         };
@@ -78,6 +81,15 @@ pub fn cast(
         _ => Some((what, convert::to_text(value, from))),
     };
     // ENUM, SET, BIT and YEAR hold integers, but are text (BIT: bytes) to whoever wants text.
+    if let (DataType::Year, Value::Int(_) | Value::UInt(_)) = (from, &value)
+        && matches!(
+            to,
+            DataType::Date | DataType::DateTime { .. } | DataType::Timestamp { .. }
+        )
+        && !matches!(kind, CastKind::Comparable { .. })
+    {
+        return Ok((first_day(&value, to), None));
+    }
     Ok(match to {
         DataType::Null => (value, None),
         DataType::Int { .. } | DataType::Bit(_) | DataType::Year
@@ -227,7 +239,11 @@ pub fn cast(
             (rounded.map_or(Value::Null, Value::DateTime), note)
         }
         DataType::Time { fsp } => {
-            let (converted, loss) = convert::to_time(&value, cx);
+            let (converted, loss) = match convert::to_time(&value, cx) {
+                // A number is no time beyond the range, where a text is its end.
+                (_, Loss::OutOfRange) if !from.is_string() => (None, Loss::BadTemporal),
+                converted => converted,
+            };
             let note = temporal_loss(converted.is_none(), loss, "time", &value, from);
             let rounded = converted.map(|time| {
                 if cx.truncate_fractions {
@@ -265,7 +281,7 @@ pub fn cast(
         DataType::Blob(_) => (Value::Bytes(bytes_of(value, from)), None),
         DataType::Char { length, .. } | DataType::Varchar { length, .. } => {
             let text = text_of(value, from, to);
-            if kind == CastKind::Implicit {
+            if matches!(kind, CastKind::Implicit | CastKind::Whole) {
                 return Ok((Value::Text(text), None));
             }
             match text.char_indices().nth(*length as usize) {
@@ -284,6 +300,17 @@ pub fn cast(
             }
         }
     })
+}
+
+/// The first day of a YEAR, as a date or its midnight; NULL for the year 0000.
+fn first_day(year: &Value, to: &DataType) -> Value {
+    let year = u32::try_from(convert::to_int(year).0).unwrap_or(0);
+    match (porpoise_types::Date::new(year, 1, 1), to) {
+        (None, _) => Value::Null,
+        _ if year == 0 => Value::Null,
+        (Some(day), DataType::Date) => Value::Date(day),
+        (Some(day), _) => Value::DateTime(day.at_midnight()),
+    }
 }
 
 /// A number with all its digits. Whole doubles have more than their shortest text tells.

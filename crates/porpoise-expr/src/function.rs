@@ -88,6 +88,8 @@ pub enum ArgumentKind {
     Bytes,
     /// `Value::Int` or `Value::UInt`.
     Integer,
+    /// As `Integer`; a binary string that is no literal number stays `Value::Bytes`.
+    Bits,
     /// Int, UInt, Decimal or Double: strings become Double, temporals a number.
     Number,
     /// `Value::Double`.

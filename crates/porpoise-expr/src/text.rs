@@ -2,6 +2,7 @@
 
 use porpoise_types::{DataType, Value};
 
+use super::typing::{Class, class};
 use super::{CastKind, Comparison, Expr, ExprKind, SlotId, SubqueryKind};
 
 /// What an expression's columns are called.
@@ -78,7 +79,11 @@ impl Expr {
             }
             ExprKind::Cast {
                 operand,
-                kind: CastKind::Implicit | CastKind::Exact | CastKind::Comparable { .. },
+                kind:
+                    CastKind::Implicit
+                    | CastKind::Exact
+                    | CastKind::Moment(_)
+                    | CastKind::Comparable { .. },
             } => operand.write_sql(names, out),
             ExprKind::Cast {
                 operand,
@@ -89,6 +94,17 @@ impl Expr {
                 out.push_str(" as ");
                 out.push_str(&cast_name(&self.ty));
                 out.push(')');
+            }
+            ExprKind::Cast {
+                operand,
+                kind: CastKind::Whole,
+            } => {
+                out.push_str("cast(");
+                operand.write_sql(names, out);
+                out.push_str(match class(&self.ty) {
+                    Class::Bytes => " as binary)",
+                    _ => " as char)",
+                });
             }
             ExprKind::Once(operand) => operand.write_sql(names, out),
             ExprKind::Not(operand) => {

@@ -186,9 +186,15 @@ pub enum CastKind {
     Implicit,
     /// CAST/CONVERT.
     Explicit,
+    /// CAST/CONVERT to a text or bytes of no stated length: nothing is cut off, however long the
+    /// type says that it is. A plan serves literals of every length.
+    Whole,
     /// To DECIMAL, for a comparison: with all digits that there are, however many the type shows.
     /// Warns as if the number were a double.
     Exact,
+    /// Of a constant string that is compared with a value of this temporal type: one that is no
+    /// date is refused (1525).
+    Moment(&'static str),
     /// Of a number to a DATETIME that it is compared as: one that is no moment lies between those
     /// whose numbers are less and those whose numbers are greater. `of_dates`: it is compared with
     /// dates, whose numbers have eight digits.

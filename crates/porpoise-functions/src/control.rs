@@ -6,15 +6,21 @@
 use std::cmp::Ordering;
 
 use porpoise_core::error::Result;
-use porpoise_expr::cast::cast_value;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, exactly, pure,
 };
-use porpoise_expr::typing::{Class, class};
-use porpoise_expr::{CastKind, Domain, Expr, compare};
-use porpoise_types::{DataType, Value, convert};
+use porpoise_expr::{Domain, compare};
+use porpoise_types::{DataType, Value};
 
 pub static TABLE: &[Function] = &[
+    // Where rows are grouped, the planner puts the aggregate in its place.
+    pure(
+        "ANY_VALUE",
+        exactly(1),
+        &[ArgumentKind::Any],
+        Returns::Same(0),
+        Eval::Strict(|_, values| Ok(values[0].clone())),
+    ),
     pure(
         "COALESCE",
         at_least(1),
@@ -84,10 +90,6 @@ fn coalesce(call: &mut Call<'_>) -> Result<Value> {
 }
 
 fn extreme(call: &mut Call<'_>, values: &[Value], wanted: Ordering) -> Result<Value> {
-    let is_dated = |argument: &Expr| matches!(class(&argument.ty), Class::Date | Class::DateTime);
-    if class(call.ty) == Class::Text && call.arguments.iter().any(is_dated) {
-        return extreme_date(call, values, wanted);
-    }
     let domain = Domain::of(
         call.arguments
             .first()
@@ -100,33 +102,6 @@ fn extreme(call: &mut Call<'_>, values: &[Value], wanted: Ordering) -> Result<Va
         }
     }
     Ok(best.clone())
-}
-
-/// The text of the least or greatest date; NULL where a string is none.
-fn extreme_date(call: &mut Call<'_>, values: &[Value], wanted: Ordering) -> Result<Value> {
-    let target = DataType::DateTime { fsp: 6 };
-    let mut best: Option<(usize, Value)> = None;
-    for (at, value) in values.iter().enumerate() {
-        let from = call.arguments[at].ty.clone();
-        let date = cast_value(
-            call.context,
-            value.clone(),
-            &from,
-            &target,
-            CastKind::Implicit,
-        )?;
-        if date.is_null() {
-            return Ok(Value::Null);
-        }
-        let is_better =
-            |(_, held): &(usize, Value)| compare::compare(&date, held, Domain::DateTime) == wanted;
-        if best.as_ref().is_none_or(is_better) {
-            best = Some((at, date));
-        }
-    }
-    let at = best.map_or(0, |(at, _)| at);
-    let text = convert::to_compact_text(&values[at], &call.arguments[at].ty);
-    Ok(Value::Text(text))
 }
 
 /// How many of the sorted values are not greater than the first; -1 for NULL.

@@ -61,9 +61,9 @@ pub static TABLE: &[Function] = &[
         &[ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|_, values| {
-            Ok(Value::Int(period_of(
-                months_of(convert::to_int(&values[0]).0) + convert::to_int(&values[1]).0,
-            )))
+            let months = months_of("period_add", &values[0])?;
+            let sum = months.saturating_add(convert::to_int(&values[1]).0);
+            Ok(Value::Int(period_of(sum)))
         }),
     ),
     pure(
@@ -72,9 +72,8 @@ pub static TABLE: &[Function] = &[
         &[ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|_, values| {
-            Ok(Value::Int(
-                months_of(convert::to_int(&values[0]).0) - months_of(convert::to_int(&values[1]).0),
-            ))
+            let months = months_of("period_diff", &values[0])?;
+            Ok(Value::Int(months - months_of("period_diff", &values[1])?))
         }),
     ),
     pure(
@@ -158,7 +157,7 @@ fn shifted_type(arguments: &[Expr]) -> Result<DataType> {
         DataType::DateTime { fsp } | DataType::Timestamp { fsp } => DataType::DateTime {
             fsp: micros.max(*fsp),
         },
-        DataType::Time { fsp } if unit.has_time() => DataType::Time {
+        DataType::Time { fsp } if !unit.has_days() => DataType::Time {
             fsp: micros.max(*fsp),
         },
         DataType::Time { fsp } => DataType::DateTime { fsp: *fsp },
@@ -330,9 +329,13 @@ fn add_time(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Val
     Ok(Value::text(String::from_utf8_lossy(&out)))
 }
 
-/// Months since year 0 of a period YYYYMM or YYMM.
-fn months_of(period: i64) -> i64 {
-    full_year(period / 100) * 12 + period % 100 - 1
+/// Months since year 0 of a period YYYYMM or YYMM, which has to have a month from 1 to 12.
+fn months_of(function: &str, period: &Value) -> Result<i64> {
+    let period = convert::to_int(period).0;
+    if period <= 0 || !(1..=12).contains(&(period % 100)) {
+        return Err(Error::wrong_arguments(function));
+    }
+    Ok(full_year(period / 100) * 12 + period % 100 - 1)
 }
 
 fn period_of(months: i64) -> i64 {

@@ -6,9 +6,9 @@ use porpoise_expr::Expr;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, exactly, pure,
 };
-use porpoise_types::{Charset, DataType, Value, convert};
+use porpoise_types::{BlobSize, Charset, DataType, Value, convert};
 
-use crate::string::{STRING, Units, bytes, bytes_type, collation, long_type, string};
+use crate::string::{STRING, Units, bytes, bytes_type, long_type, string};
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -73,15 +73,40 @@ pub static TABLE: &[Function] = &[
     pure(
         "WEIGHT_STRING",
         exactly(1),
-        STRING,
-        Returns::By(bytes_type),
-        Eval::Strict(|call, values| {
-            let mut key = Vec::new();
-            collation(call).sort_key(bytes(&values[0]), &mut key);
-            Ok(Value::Bytes(key))
-        }),
+        &[ArgumentKind::Any],
+        Returns::By(weight_type),
+        Eval::Strict(weight_string),
     ),
 ];
+
+/// As many bytes as the longest text of the argument's type has weights.
+fn weight_type(arguments: &[Expr]) -> Result<DataType> {
+    let Some(argument) = arguments.first() else {
+        return Ok(DataType::Blob(BlobSize::Long));
+    };
+    let weight_bytes = argument.ty.collation().weight_bytes() as u64;
+    let bytes_per_char = match argument.ty.is_binary_string() {
+        true => 1,
+        false => weight_bytes,
+    };
+    let bytes = argument.ty.max_chars().saturating_mul(bytes_per_char);
+    Ok(match u32::try_from(bytes) {
+        Ok(bytes) if u64::from(bytes) <= BlobSize::Normal.max_octets() => {
+            DataType::Varbinary(bytes)
+        }
+        _ => DataType::Blob(BlobSize::holding(bytes)),
+    })
+}
+
+/// NULL for what isn't a string.
+fn weight_string(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let ty = &call.arguments[0].ty;
+    if !ty.is_string() {
+        return Ok(Value::Null);
+    }
+    let weights = ty.collation().weight_string(bytes(&values[0]));
+    Ok(Value::Bytes(weights))
+}
 
 /// Four characters for three bytes, in lines of 76.
 fn base64_chars(arguments: &[Expr]) -> u64 {
@@ -142,7 +167,7 @@ fn digits(call: &mut Call<'_>, bytes: &[u8]) -> Result<Value> {
         call.context.check_interrupt()?;
         out.push_str(&to_hex(piece, true));
     }
-    Ok(Value::text(out))
+    Ok(Value::Text(out.into()))
 }
 
 fn hex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {

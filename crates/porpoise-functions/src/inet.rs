@@ -75,10 +75,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "INET6_NTOA",
         exactly(1),
-        &[ArgumentKind::Bytes],
+        &[ArgumentKind::Any],
         Returns::Text(39),
         Eval::Strict(|_, values| {
-            let bytes = bytes(&values[0]);
+            // Text is no address.
+            let Value::Bytes(bytes) = &values[0] else {
+                return Ok(Value::Null);
+            };
+            let bytes = bytes.as_slice();
             Ok(
                 match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
                     (Ok(v4), _) => Value::text(std::net::Ipv4Addr::from(v4).to_string()),

@@ -62,6 +62,13 @@ pub static TABLE: &[Function] = &[
         Eval::Values(|call, _| Ok(Value::text(call.context.current_user()))),
     ),
     stable(
+        "VALIDATE_PASSWORD_STRENGTH",
+        exactly(1),
+        &[ArgumentKind::String],
+        Returns::Int,
+        Eval::Strict(password_strength),
+    ),
+    stable(
         "DATABASE",
         exactly(0),
         &[],
@@ -296,4 +303,19 @@ fn sleep(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     }
     call.context.after_waiting();
     Ok(Value::Int(0))
+}
+
+/// VALIDATE_PASSWORD_STRENGTH(), which is there while its component is installed (1305).
+fn password_strength(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let current = call.context.current_user();
+    let current = current.rsplit_once('@').map_or("", |(user, _)| user);
+    let vars = call.context.vars();
+    let validation = &vars.password_validation;
+    if !validation.is_installed() {
+        let schema = vars.schema.clone().unwrap_or_default();
+        return Err(Error::function_does_not_exist(schema, call.function.name));
+    }
+    let password = convert::to_text(&values[0], &DataType::varchar(0));
+    let strength = validation.strength(&password, &[&*vars.user, current]);
+    Ok(Value::Int(strength))
 }

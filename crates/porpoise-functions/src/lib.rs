@@ -81,7 +81,9 @@ mod tests {
     fn a_name_has_one_row() {
         let rows: usize = FAMILIES.iter().map(|family| family.len()).sum();
         assert_eq!(BY_NAME.len(), rows);
-        for function in FAMILIES.iter().copied().flatten() {
+        let all = FAMILIES.iter().copied().flatten();
+        // The planner puts the aggregate in the function's place where rows are grouped.
+        for function in all.filter(|function| function.name != "ANY_VALUE") {
             assert!(find_aggregate(function.name).is_none(), "{}", function.name);
         }
     }

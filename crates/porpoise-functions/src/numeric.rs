@@ -47,9 +47,15 @@ pub static TABLE: &[Function] = &[
     pure(
         "BIT_COUNT",
         exactly(1),
-        &[ArgumentKind::Integer],
+        &[ArgumentKind::Bits],
         Returns::Int,
-        Eval::Strict(|_, values| Ok(Value::Int(bits(&values[0]).count_ones().into()))),
+        Eval::Strict(|_, values| {
+            let ones = match &values[0] {
+                Value::Bytes(bytes) => bytes.iter().map(|byte| byte.count_ones()).sum(),
+                number => bits(number).count_ones(),
+            };
+            Ok(Value::Int(ones.into()))
+        }),
     ),
     pure(
         "CEIL",
@@ -237,6 +243,13 @@ pub static TABLE: &[Function] = &[
         &[ArgumentKind::Double],
         Returns::Text(11),
         Eval::Strict(format_bytes),
+    ),
+    pure(
+        "FORMAT_PICO_TIME",
+        exactly(1),
+        &[ArgumentKind::Double],
+        Returns::Text(17),
+        Eval::Strict(format_pico_time),
     ),
 ];
 
@@ -616,8 +629,34 @@ fn format_bytes(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         unit += 1;
     }
     Ok(Value::text(if unit == 0 {
-        format!("{value:4.0} {}", UNITS[0])
+        format!("{:4} {}", value.trunc() as i64, UNITS[0])
     } else {
         format!("{value:.2} {}", UNITS[unit])
+    }))
+}
+
+/// A number of picoseconds in the largest unit that it has one of.
+fn format_pico_time(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    const UNITS: [(f64, &str); 7] = [
+        (8.64e16, "d"),
+        (3.6e15, "h"),
+        (6e13, "min"),
+        (1e12, "s"),
+        (1e9, "ms"),
+        (1e6, "us"),
+        (1e3, "ns"),
+    ];
+    /// From here on days have an exponent.
+    const DAYS_PLAIN_MAX: f64 = 1e5;
+    let value = double(&values[0]);
+    let unit = UNITS.iter().find(|(size, _)| value.abs() >= *size);
+    Ok(Value::text(match unit {
+        None => format!("{:3} ps", value.trunc() as i64),
+        Some((size, name)) if (value / size).abs() >= DAYS_PLAIN_MAX => {
+            let text = format!("{:.2e}", value / size);
+            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            format!("{digits}e+{exponent:0>2} {name}")
+        }
+        Some((size, name)) => format!("{:.2} {name}", value / size),
     }))
 }

@@ -611,15 +611,20 @@ fn pad(call: &mut Call<'_>, values: &[Value], left: bool) -> Result<Value> {
         return Ok(Value::Null);
     }
     let missing = wanted - length;
-    let mut fill = bytes(&values[2]).repeat(missing / filler.len());
-    fill.extend_from_slice(&bytes(&values[2])[..filler.offset(missing % filler.len())]);
-    let mut out = Vec::with_capacity(fill.len() + bytes(&values[0]).len());
+    let (text, unit) = (bytes(&values[0]), bytes(&values[2]));
+    let (whole, rest) = (missing / filler.len(), missing % filler.len());
+    let block = unit.repeat(block_units(unit.len()).min(whole));
+    let fill_bytes = unit.len() * whole;
+    let mut out = Vec::with_capacity(text.len() + fill_bytes + unit.len());
+    if !left {
+        out.extend_from_slice(text);
+    }
+    in_blocks(call, fill_bytes, block.len(), |len| {
+        out.extend_from_slice(&block[..len]);
+    })?;
+    out.extend_from_slice(&unit[..filler.offset(rest)]);
     if left {
-        out.extend_from_slice(&fill);
-        out.extend_from_slice(bytes(&values[0]));
-    } else {
-        out.extend_from_slice(bytes(&values[0]));
-        out.extend_from_slice(&fill);
+        out.extend_from_slice(text);
     }
     Ok(string(call, out))
 }
@@ -693,10 +698,50 @@ fn repeat(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if call.is_too_long(length) {
         return Ok(Value::Null);
     }
-    Ok(string(
-        call,
-        bytes(&values[0]).repeat(if length == 0 { 0 } else { times }),
-    ))
+    let times = if length == 0 { 0 } else { times };
+    Ok(match &values[0] {
+        Value::Text(text) => {
+            let block = text.repeat(block_units(text.len()).min(times));
+            let mut out = String::with_capacity(length);
+            in_blocks(call, length, block.len(), |len| out.push_str(&block[..len]))?;
+            Value::Text(out.into())
+        }
+        other => {
+            let unit = bytes(other);
+            let block = unit.repeat(block_units(unit.len()).min(times));
+            let mut out = Vec::with_capacity(length);
+            in_blocks(call, length, block.len(), |len| {
+                out.extend_from_slice(&block[..len]);
+            })?;
+            string(call, out)
+        }
+    })
+}
+
+/// How many units of so many bytes are written between two looks whether the statement is to end.
+fn block_units(unit_bytes: usize) -> usize {
+    const BLOCK_BYTES: usize = 1 << 20;
+    (BLOCK_BYTES / unit_bytes.max(1)).max(1)
+}
+
+/// Has so many bytes written in blocks. The statement may end between two.
+///
+/// # Errors
+/// 1317.
+fn in_blocks(
+    call: &mut Call<'_>,
+    bytes: usize,
+    block_bytes: usize,
+    mut write: impl FnMut(usize),
+) -> Result<()> {
+    let mut left = bytes;
+    while left > 0 {
+        let len = left.min(block_bytes);
+        write(len);
+        left -= len;
+        call.context.check_interrupt()?;
+    }
+    Ok(())
 }
 
 fn reverse(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {

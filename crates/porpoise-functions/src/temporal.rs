@@ -604,8 +604,11 @@ fn from_unixtime(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     }
     let local = call.context.vars().to_local(micros);
     Ok(match values.get(1) {
-        Some(pattern) => date_format(local, text(pattern), call.context.vars().locale)
-            .map_or(Value::Null, Value::text),
+        Some(pattern) => {
+            let pattern = String::from_utf8_lossy(pattern.as_bytes().unwrap_or_default());
+            date_format(local, &pattern, call.context.vars().locale)
+                .map_or(Value::Null, Value::text)
+        }
         None => Value::DateTime(local),
     })
 }

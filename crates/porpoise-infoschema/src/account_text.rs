@@ -1,5 +1,6 @@
 //! SHOW GRANTS and SHOW CREATE USER, as MySQL 8.4 prints them.
 
+use porpoise_accounts::policy::{Policy, UNBOUNDED};
 use porpoise_accounts::{AUTH_SOCKET, Account, Grants};
 use porpoise_core::privilege::{PRIVILEGES, Privilege, Set, level};
 use porpoise_core::quote::{name, quoted};
@@ -82,6 +83,15 @@ pub fn grants(account: &Account, grants: &Grants) -> Vec<String> {
             with_option(grant.privileges)
         ));
     }
+    for right in &account.proxies {
+        let on = format!("{}@{}", name(&right.user), name(&right.host));
+        let suffix = if right.grantable {
+            " WITH GRANT OPTION"
+        } else {
+            ""
+        };
+        rows.push(format!("GRANT PROXY ON {on} TO {to}{suffix}"));
+    }
     for (admin, suffix) in [(false, ""), (true, " WITH ADMIN OPTION")] {
         let names: Vec<String> = roles
             .iter()
@@ -130,36 +140,65 @@ pub fn create_user(account: &Account) -> String {
     if !defaults.is_empty() {
         out.push_str(&format!(" DEFAULT ROLE {}", defaults.join(",")));
     }
-    if !account
-        .options
-        .iter()
-        .any(|option| option.starts_with("REQUIRE"))
-    {
-        out.push_str(" REQUIRE NONE");
-    }
+    out.push_str(" REQUIRE ");
+    out.push_str(&account.tls.clause(quoted));
     for option in &account.options {
         out.push(' ');
         out.push_str(option);
     }
-    out.push_str(if account.password_expired {
-        " PASSWORD EXPIRE"
-    } else {
-        " PASSWORD EXPIRE DEFAULT"
-    });
+    let policy = &account.policy;
+    let limits = policy.limits.named();
+    let mut limits = limits.iter().filter(|(_, most)| *most > 0).peekable();
+    if limits.peek().is_some() {
+        out.push_str(" WITH");
+    }
+    for (name, most) in limits {
+        out.push_str(&format!(" {name} {most}"));
+    }
+    out.push_str(" PASSWORD EXPIRE");
+    match policy.lifetime_days {
+        _ if account.password_expired => {}
+        None => out.push_str(" DEFAULT"),
+        Some(0) => out.push_str(" NEVER"),
+        Some(days) => out.push_str(&format!(" INTERVAL {days} DAY")),
+    }
     out.push_str(if account.locked {
         " ACCOUNT LOCK"
     } else {
         " ACCOUNT UNLOCK"
     });
-    out.push_str(" PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT");
-    if let Some(comment) = &account.comment {
-        out.push_str(&format!(
-            " ATTRIBUTE '{{\"comment\": {}}}'",
-            serde_json::Value::from(comment.as_str())
-        ));
-    } else if let Some(attribute) = &account.attribute {
+    out.push_str(&password_policy(policy));
+    if let Some(attribute) = &account.attribute {
         out.push_str(" ATTRIBUTE ");
         out.push_str(&quoted(attribute));
+    }
+    out
+}
+
+/// What passwords and log-ins have to keep to, as SHOW CREATE USER prints it.
+fn password_policy(policy: &Policy) -> String {
+    let history = policy.history.map(|count| count.to_string());
+    let reuse = policy.reuse_days.map(|days| format!("{days} DAY"));
+    let default = || "DEFAULT".to_string();
+    let mut out = format!(
+        " PASSWORD HISTORY {} PASSWORD REUSE INTERVAL {} PASSWORD REQUIRE CURRENT{}",
+        history.unwrap_or_else(default),
+        reuse.unwrap_or_else(default),
+        match policy.require_current {
+            None => " DEFAULT",
+            Some(true) => "",
+            Some(false) => " OPTIONAL",
+        }
+    );
+    if policy.failed_logins > 0 || policy.lock_days > 0 {
+        let days = match policy.lock_days {
+            UNBOUNDED => "UNBOUNDED".to_string(),
+            days => days.to_string(),
+        };
+        out.push_str(&format!(
+            " FAILED_LOGIN_ATTEMPTS {} PASSWORD_LOCK_TIME {days}",
+            policy.failed_logins
+        ));
     }
     out
 }

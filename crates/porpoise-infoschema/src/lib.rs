@@ -8,8 +8,12 @@
 //! | --- | --- |
 //! | [`objects`] | what the catalog holds: SCHEMATA, TABLES, COLUMNS, STATISTICS, constraints, views |
 //! | [`server`] | what the server is: engines, collations, plugins, processes, keywords |
+//! | [`innodb`] | what the engine knows of tables, columns, indexes, foreign keys: INNODB_* |
 //! | [`locks`] | metadata locks held and waited for |
-//! | [`privileges`] | who may do what, and `mysql.user` with its kin |
+//! | [`privileges`] | who may do what |
+//! | [`grant_tables`] | `mysql.user` and its kin |
+//! | [`roles`] | roles that are granted, active or to be granted, and their privileges |
+//! | [`system_tables`] | what else the schema `mysql` has: time zones, help, logs |
 //! | [`variables`] | system variables and status counters |
 //! | [`empty_tables`] | tables that are always empty: routines, triggers, events, partitions |
 //!
@@ -18,12 +22,17 @@
 #![warn(missing_docs)]
 
 pub mod account_text;
+mod connection_attributes;
 mod empty_tables;
+mod grant_tables;
+mod innodb;
 mod locks;
 mod objects;
 mod privileges;
+mod roles;
 mod server;
 pub mod show;
+mod system_tables;
 mod variables;
 mod view_columns;
 
@@ -38,8 +47,13 @@ use porpoise_executor::virtual_table::{self, Lookup, Sink, VirtualSource};
 const FAMILIES: &[&[VirtualSource]] = &[
     objects::TABLES,
     server::TABLES,
+    innodb::TABLES,
     locks::TABLES,
+    connection_attributes::TABLES,
     privileges::TABLES,
+    grant_tables::TABLES,
+    system_tables::TABLES,
+    roles::TABLES,
     variables::TABLES,
     empty_tables::TABLES,
 ];

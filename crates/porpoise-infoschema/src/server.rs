@@ -1,12 +1,14 @@
 //! What the server is: engines, character sets, collations, plugins, keywords, and who is
 //! connected.
 
+use std::sync::Arc;
+
 use porpoise_accounts::host_cache::{Host, Refusal};
 use porpoise_core::privilege::Privilege;
 use porpoise_core::variables::VERSION;
 use porpoise_mdl::process::Process;
 use porpoise_session::check::has_global;
-use porpoise_types::{Charset, Collation, DateTime, Value};
+use porpoise_types::{Charset, Collation, DataType, DateTime, EnumDef, IntWidth, Value};
 
 use super::*;
 
@@ -100,6 +102,18 @@ pub const TABLES: &[VirtualSource] = &[
         rows: processes,
     },
     VirtualSource {
+        schema: "information_schema",
+        name: "RESOURCE_GROUPS",
+        columns: &[
+            ("RESOURCE_GROUP_NAME", name, false),
+            ("RESOURCE_GROUP_TYPE", resource_group_type, false),
+            ("RESOURCE_GROUP_ENABLED", flag, false),
+            ("VCPU_IDS", blob, true),
+            ("THREAD_PRIORITY", int, false),
+        ],
+        rows: resource_groups,
+    },
+    VirtualSource {
         schema: "performance_schema",
         name: "processlist",
         columns: PROCESS_COLUMNS,
@@ -180,6 +194,47 @@ fn yes_no_default() -> porpoise_types::DataType {
         length: 8,
         collation: Collation::UTF8MB3_GENERAL_CI,
     }
+}
+
+fn resource_group_type() -> DataType {
+    DataType::Enum(Arc::new(EnumDef {
+        members: vec!["SYSTEM".into(), "USER".into()],
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }))
+}
+
+/// TINYINT(1).
+fn flag() -> DataType {
+    DataType::Int {
+        width: IntWidth::Tiny,
+        unsigned: false,
+        zerofill: false,
+        display_width: Some(1),
+    }
+}
+
+fn blob() -> DataType {
+    DataType::Blob(porpoise_types::BlobSize::Normal)
+}
+
+/// The groups that all threads are in: there are no others.
+fn resource_groups(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let ids = match processors {
+        1 => "0".to_string(),
+        count => format!("0-{}", count - 1),
+    };
+    for (group, kind) in [("USR_default", 2), ("SYS_default", 1)] {
+        let values = [
+            text(group),
+            Value::UInt(kind),
+            Value::TRUE,
+            Value::Bytes(ids.clone().into_bytes()),
+            Value::Int(0),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
 }
 
 /// The session's own.
@@ -277,11 +332,16 @@ fn applicability(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 }
 
 fn plugins(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    const PLUGINS: [(&str, &str, &str); 4] = [
+    const PLUGINS: [(&str, &str, &str); 5] = [
         (
             "mysql_native_password",
             "AUTHENTICATION",
             "Native MySQL authentication",
+        ),
+        (
+            "sha256_password",
+            "AUTHENTICATION",
+            "SHA256 password authentication",
         ),
         (
             "caching_sha2_password",
@@ -391,6 +451,20 @@ fn threads(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 const HOST_COUNTS: &[(&str, fn(&Host) -> u64)] = &[
     ("SUM_CONNECT_ERRORS", |host| host.errors_in_a_row),
     ("COUNT_HOST_BLOCKED_ERRORS", |host| host.blocked),
+    ("COUNT_NAMEINFO_TRANSIENT_ERRORS", |host| {
+        host.lookup_errors[0]
+    }),
+    ("COUNT_NAMEINFO_PERMANENT_ERRORS", |host| {
+        host.lookup_errors[1]
+    }),
+    ("COUNT_FORMAT_ERRORS", |host| host.lookup_errors[2]),
+    ("COUNT_ADDRINFO_TRANSIENT_ERRORS", |host| {
+        host.lookup_errors[3]
+    }),
+    ("COUNT_ADDRINFO_PERMANENT_ERRORS", |host| {
+        host.lookup_errors[4]
+    }),
+    ("COUNT_FCRDNS_ERRORS", |host| host.lookup_errors[5]),
     ("COUNT_HOST_ACL_ERRORS", |host| {
         host.count(Refusal::NoAccount)
     }),
@@ -402,6 +476,9 @@ const HOST_COUNTS: &[(&str, fn(&Host) -> u64)] = &[
     }),
     ("COUNT_MAX_USER_CONNECTIONS_ERRORS", |host| {
         host.count(Refusal::MaxUserConnections)
+    }),
+    ("COUNT_MAX_USER_CONNECTIONS_PER_HOUR_ERRORS", |host| {
+        host.count(Refusal::MaxConnectionsPerHour)
     }),
     ("COUNT_DEFAULT_DATABASE_ERRORS", |host| {
         host.count(Refusal::DefaultDatabase)
@@ -417,8 +494,8 @@ fn hosts(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
     for (address, host) in exec.engine.hosts.all() {
         let values = HOST_COLUMNS.iter().map(|(column, ..)| match *column {
             "IP" => text(address.to_string()),
-            "HOST" => Value::Null,
-            "HOST_VALIDATED" => text("YES"),
+            "HOST" => some_text(host.name.as_deref()),
+            "HOST_VALIDATED" => yes(host.is_validated),
             "FIRST_SEEN" => at(host.first_seen_us),
             "LAST_SEEN" => at(host.last_seen_us),
             "FIRST_ERROR_SEEN" => host.first_error_us.map_or(Value::Null, at),

@@ -3,7 +3,9 @@
 
 use std::sync::atomic::Ordering;
 
+use porpoise_accounts::tls::ClientTls;
 use porpoise_core::variables::{Reads, Scope, VARIABLES, read};
+use porpoise_mdl::command_counts::NAMES;
 use porpoise_types::DateTime;
 
 use super::*;
@@ -42,6 +44,9 @@ pub const TABLES: &[VirtualSource] = &[
 
 fn variables(exec: &mut Exec<'_>, reads: Reads, row: Sink<'_>) -> Result<()> {
     for (position, variable) in VARIABLES.iter().enumerate() {
+        if !variable.is_there(exec.session) {
+            continue;
+        }
         let reads = match (variable.scope, reads) {
             (Scope::Session, Reads::Global) => continue,
             (Scope::Global, _) => Reads::Global,
@@ -72,7 +77,17 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
     let stats = exec.engine.store.stats();
     let started_us = exec.engine.variables.started_us;
     let uptime_s = (exec.started_us - started_us).max(0) / 1_000_000;
+    let of_tls = |which: fn(&ClientTls) -> &'static str| {
+        let tls = exec.session.tls.as_deref();
+        tls.map_or(String::new(), |tls| which(tls).to_string())
+    };
+    let compression = exec.session.compression;
+    let (algorithm, level) = compression.unwrap_or_default();
+    let is_compressed = if compression.is_some() { "ON" } else { "OFF" };
     let mut counters = vec![
+        ("Compression", is_compressed.to_string()),
+        ("Compression_algorithm", algorithm.to_string()),
+        ("Compression_level", level.to_string()),
         ("Connections", exec.engine.connections().to_string()),
         (
             "Global_connection_memory",
@@ -85,9 +100,8 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
                 .load(Ordering::Relaxed)
                 .to_string(),
         ),
-        // No connection is encrypted.
-        ("Ssl_cipher", String::new()),
-        ("Ssl_version", String::new()),
+        ("Ssl_cipher", of_tls(|tls| tls.cipher)),
+        ("Ssl_version", of_tls(|tls| tls.version)),
         ("Threads_connected", processes.len().to_string()),
         ("Threads_running", running.to_string()),
         ("Uptime", uptime_s.to_string()),
@@ -119,21 +133,30 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
             false => (name, value.to_string()),
         }),
     );
-    counters.sort();
+    counters.extend(exec.engine.server_facts());
     counters
 }
 
-fn status(exec: &mut Exec<'_>, row: Sink<'_>) -> Result<()> {
-    for (name, value) in counters(exec) {
+/// Sends the counters, with those of statements (`Com_…`) in the order of [`NAMES`].
+fn status(exec: &mut Exec<'_>, commands: Vec<u64>, row: Sink<'_>) -> Result<()> {
+    let mut counters = counters(exec);
+    let commands = NAMES.iter().zip(commands);
+    counters.extend(commands.map(|(name, count)| (*name, count.to_string())));
+    counters.sort();
+    for (name, value) in counters {
         row(exec, &[text(name), text(value)])?;
     }
     Ok(())
 }
 
 fn global_status(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    status(exec, row)
+    let commands = exec.engine.locks.sessions.counts();
+    status(exec, commands, row)
 }
 
 fn session_status(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    status(exec, row)
+    let sessions = &exec.engine.locks.sessions;
+    let own = sessions.find(exec.session.connection_id);
+    let commands = own.map_or(Vec::new(), |control| control.counts.values());
+    status(exec, commands, row)
 }

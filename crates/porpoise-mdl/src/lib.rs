@@ -14,6 +14,7 @@
 
 #![warn(missing_docs)]
 
+pub mod command_counts;
 pub mod fast_path;
 pub mod global;
 pub mod graph;

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use porpoise_storage::{Interrupt, InterruptCause};
 
+use super::command_counts::CommandCounts;
 use super::{Held, Waiter};
 
 /// As much of a statement's text as the process list keeps.
@@ -34,6 +35,8 @@ pub struct Control {
     pub waiter: Arc<Waiter>,
     /// The metadata locks it holds.
     pub held: Held,
+    /// The statements that it has begun.
+    pub counts: CommandCounts,
 }
 
 #[derive(Default)]
@@ -42,6 +45,7 @@ struct Running {
     schema: Option<CompactString>,
     sql: Vec<u8>,
     state: &'static str,
+    attributes: Arc<[(String, String)]>,
 }
 
 /// What a session is doing, as the process list's Command column says.
@@ -116,6 +120,7 @@ impl Control {
             wake: Mutex::new(None),
             waiter: Arc::default(),
             held: Held::default(),
+            counts: CommandCounts::default(),
         }
     }
 
@@ -149,6 +154,16 @@ impl Control {
         let mut running = self.running.lock();
         running.user = user;
         running.schema = None;
+    }
+
+    /// What its client tells of itself, in the client's order: connection attributes.
+    pub fn attributes(&self) -> Arc<[(String, String)]> {
+        self.running.lock().attributes.clone()
+    }
+
+    /// Sets what [`Control::attributes`] gives.
+    pub fn set_attributes(&self, attributes: Arc<[(String, String)]>) {
+        self.running.lock().attributes = attributes;
     }
 
     /// USE: the schema that the process list shows.
@@ -227,6 +242,8 @@ impl Control {
 #[derive(Default)]
 pub struct Processes {
     shards: [Mutex<HashMap<u64, Arc<Control>>>; SHARDS],
+    /// What sessions counted that have ended.
+    past_counts: CommandCounts,
 }
 
 impl Processes {
@@ -241,7 +258,28 @@ impl Processes {
 
     /// A session has ended.
     pub fn remove(&self, id: u64) {
-        self.shard(id).lock().remove(&id);
+        let mut sessions = self.shard(id).lock();
+        if let Some(control) = sessions.remove(&id) {
+            control.counts.move_to(&self.past_counts);
+        }
+    }
+
+    /// A session's counters begin anew (FLUSH STATUS). Only the thread that runs it calls this.
+    pub fn reset_counts(&self, control: &Control) {
+        control.counts.move_to(&self.past_counts);
+    }
+
+    /// The statements that all sessions have begun, in the order of
+    /// [`super::command_counts::NAMES`].
+    pub fn counts(&self) -> Vec<u64> {
+        let mut sums = self.past_counts.values();
+        for control in self.all() {
+            let counts = control.counts.values();
+            sums.iter_mut()
+                .zip(counts)
+                .for_each(|(sum, count)| *sum += count);
+        }
+        sums
     }
 
     /// The session of a connection id; `None` if it has ended.

@@ -34,6 +34,7 @@ pub mod trace;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use porpoise_catalog::expression::Refusal;
 use porpoise_catalog::{
     Catalog, Index, IndexKind, Table, TableSample, TemporaryTables, index_entry,
 };
@@ -193,7 +194,7 @@ pub fn bind_table_expression(
     table: &Table,
     clause: &'static str,
     session: &SessionVars,
-) -> Result<Expr> {
+) -> Result<Expr, Refusal> {
     bind::table_expression(expr, table, clause, session)
 }
 
@@ -204,11 +205,6 @@ pub fn plan_expressions(
     context: &Context<'_>,
 ) -> Result<plan::Plan, PlanError> {
     bind::expressions(exprs, context)
-}
-
-/// Binds one expression without columns or subqueries.
-pub fn bind_standalone(expr: &ast::Expr, session: &SessionVars) -> Result<Expr> {
-    bind::standalone(expr, session)
 }
 
 /// The name of a column that is an expression: its text; of a lone string, the string.

@@ -26,6 +26,7 @@
 //! ```
 
 use crate::Error;
+use crate::byte_queue::{ByteQueue, KEEP_BYTES_MAX};
 
 /// The bytes before a payload.
 pub const HEADER_BYTES: usize = 4;
@@ -38,9 +39,6 @@ pub const MAX_ALLOWED_PACKET_DEFAULT: usize = 64 << 20;
 
 /// The least room [`PacketReader::spare`] offers.
 const READ_BYTES_MIN: usize = 8 << 10;
-
-/// Buffers that grew beyond this are given back once they are empty.
-const KEEP_BYTES_MAX: usize = 1 << 20;
 
 /// One packet, its pieces joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +100,8 @@ pub fn split_packet(
 /// tell how many by [`filled`](Self::filled).
 #[derive(Debug)]
 pub struct PacketReader {
-    buffer: Vec<u8>,
-    /// Where the bytes that no packet has taken begin.
-    start: usize,
-    /// Where they end; behind it lies the room for reading.
-    end: usize,
+    /// What no packet has taken.
+    held: ByteQueue,
     /// The pieces so far of a packet that comes in pieces, and the sequence number its next piece
     /// must have.
     pieces: Vec<u8>,
@@ -127,9 +122,7 @@ impl PacketReader {
     /// A reader that refuses payloads of more than `max_allowed_packet` bytes.
     pub fn new(max_allowed_packet: usize) -> Self {
         Self {
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
+            held: ByteQueue::default(),
             pieces: Vec::new(),
             next_piece: None,
             joined_taken: false,
@@ -139,7 +132,7 @@ impl PacketReader {
 
     /// Bytes that it holds memory for.
     pub fn capacity(&self) -> usize {
-        self.buffer.capacity() + self.pieces.capacity()
+        self.held.capacity() + self.pieces.capacity()
     }
 
     /// Changes the limit, for packets not yet lent out.
@@ -150,65 +143,44 @@ impl PacketReader {
     /// Room for the next read: what the packet under way still needs, at most as much as it has,
     /// and some kilobytes at least.
     pub fn spare(&mut self) -> &mut [u8] {
-        let held = self.end - self.start;
-        let wanted = match header(&self.buffer[self.start..self.end]) {
+        let held = self.held.unread();
+        let wanted = match header(held) {
             Some(Header { length, .. }) if length <= self.max_allowed_packet => {
                 // A header alone gets no memory: room doubles with the bytes that really come.
-                (HEADER_BYTES + length).saturating_sub(held).min(held)
+                (HEADER_BYTES + length)
+                    .saturating_sub(held.len())
+                    .min(held.len())
             }
             _ => 0,
         }
         .max(READ_BYTES_MIN);
-        self.make_room(wanted);
-        &mut self.buffer[self.end..]
+        self.held.room(wanted)
+    }
+
+    /// What no packet has taken.
+    pub(crate) fn held(&mut self) -> &mut ByteQueue {
+        &mut self.held
     }
 
     /// The first `count` bytes of [`spare`](Self::spare) were filled.
     pub fn filled(&mut self, count: usize) {
-        assert!(
-            count <= self.buffer.len() - self.end,
-            "more than the room there was"
-        );
-        self.end += count;
+        self.held.filled(count);
     }
 
     /// Copies `bytes` in.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.make_room(bytes.len());
-        self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
-        self.end += bytes.len();
-    }
-
-    fn make_room(&mut self, wanted: usize) {
-        if self.start == self.end {
-            self.start = 0;
-            self.end = 0;
-            if self.buffer.len() > KEEP_BYTES_MAX && wanted <= KEEP_BYTES_MAX {
-                self.buffer = Vec::new();
-            }
-        }
-        if self.buffer.len() - self.end >= wanted {
-            return;
-        }
-        if self.start > 0 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        if self.buffer.len() - self.end < wanted {
-            self.buffer.resize(self.end + wanted, 0);
-        }
+        self.held.feed(bytes);
     }
 
     /// Bytes that came in and that no packet has taken, as when a stream changes to TLS or to a
     /// ring.
     pub fn unread(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        self.held.unread()
     }
 
     /// Whether a packet has begun and isn't whole.
     pub fn is_mid_packet(&self) -> bool {
-        self.start != self.end || self.next_piece.is_some()
+        !self.held.unread().is_empty() || self.next_piece.is_some()
     }
 
     /// Whether a packet has come, or the first piece of one that comes in pieces; or what is no
@@ -223,10 +195,24 @@ impl PacketReader {
         }
     }
 
+    /// Whether what came in ends within a packet, or between two pieces of one. It looks at every
+    /// packet that wasn't taken.
+    pub(crate) fn ends_mid_packet(&self) -> bool {
+        let mut mid_packet = self.next_piece.is_some();
+        let mut rest = self.held.unread();
+        while let Some(Header { length, .. }) = header(rest) {
+            match rest.get(HEADER_BYTES + length..) {
+                Some(behind) => rest = behind,
+                None => return true,
+            }
+            mid_packet = length == PIECE_BYTES_MAX;
+        }
+        mid_packet || !rest.is_empty()
+    }
+
     /// Forgets what came in.
     pub fn clear(&mut self) {
-        self.start = 0;
-        self.end = 0;
+        self.held.clear();
         self.pieces.clear();
         self.next_piece = None;
         self.joined_taken = false;
@@ -249,15 +235,15 @@ impl PacketReader {
         if self.joined_taken || self.next_piece.is_some() {
             return self.take_joined();
         }
-        match split_packet(&self.buffer[self.start..self.end], self.max_allowed_packet) {
+        match split_packet(self.held.unread(), self.max_allowed_packet) {
             Ok(Some((Packet { sequence, .. }, used))) => {
                 let range = PacketRange {
                     sequence,
                     joined: false,
-                    start: self.start + HEADER_BYTES,
-                    end: self.start + used,
+                    start: self.held.start() + HEADER_BYTES,
+                    end: self.held.start() + used,
                 };
-                self.start += used;
+                self.held.take(used);
                 Ok(Some(range))
             }
             Ok(None) => Ok(None),
@@ -273,7 +259,7 @@ impl PacketReader {
         let from = if range.joined {
             &self.pieces
         } else {
-            &self.buffer
+            self.held.bytes()
         };
         Packet {
             sequence: range.sequence,
@@ -287,19 +273,19 @@ impl PacketReader {
             self.pieces = Vec::new();
             return self.take_packet();
         }
-        while let Some(Header { length, sequence }) = header(&self.buffer[self.start..self.end]) {
+        while let Some(Header { length, sequence }) = header(self.held.unread()) {
             if self.pieces.len() + length > self.max_allowed_packet {
                 return Err(Error::PacketTooLarge);
             }
             if self.next_piece.is_some_and(|expected| expected != sequence) {
                 return Err(Error::PacketsOutOfOrder);
             }
-            let piece = self.start + HEADER_BYTES..self.start + HEADER_BYTES + length;
-            if piece.end > self.end {
+            let piece = HEADER_BYTES..HEADER_BYTES + length;
+            let Some(piece) = self.held.unread().get(piece) else {
                 return Ok(None);
-            }
-            self.start = piece.end;
-            self.pieces.extend_from_slice(&self.buffer[piece]);
+            };
+            self.pieces.extend_from_slice(piece);
+            self.held.take(HEADER_BYTES + length);
             if length < PIECE_BYTES_MAX {
                 self.next_piece = None;
                 self.joined_taken = true;

@@ -18,6 +18,7 @@
 //! 6. [`column`], [`row`]: a result's columns and rows; [`row::PutRow`] is text and binary rows
 //!    alike.
 //! 7. [`reply`]: OK, ERR and the end of rows.
+//! 8. [`compressed`]: frames around packets, for connections that compress.
 //!
 //! [`flags`] and [`codes`] hold the protocol's tables, [`wire`] and [`value`] its smallest parts.
 //!
@@ -68,9 +69,11 @@
 #![warn(missing_docs)]
 
 pub mod auth;
+pub mod byte_queue;
 pub mod codes;
 pub mod column;
 pub mod command;
+pub mod compressed;
 pub mod flags;
 pub mod frame;
 pub mod handshake;
@@ -92,6 +95,8 @@ pub enum Error {
     PacketInPieces,
     /// The pieces of a packet aren't numbered one after another: 1156, and the connection ends.
     PacketsOutOfOrder,
+    /// A compressed frame that doesn't hold what it announces: 1157, and the connection ends.
+    Uncompress,
     /// A handshake of before MySQL 4.1: 1251.
     UnsupportedHandshake,
     /// A first byte that no command has: 1047.
@@ -113,6 +118,7 @@ impl std::fmt::Display for Error {
             Self::PacketTooLarge => "a packet is larger than max_allowed_packet",
             Self::PacketInPieces => "a packet comes in pieces",
             Self::PacketsOutOfOrder => "packets are out of order",
+            Self::Uncompress => "a compressed packet can't be uncompressed",
             Self::UnsupportedHandshake => "the other end speaks a protocol older than MySQL 4.1",
             Self::UnknownCommand(byte) => {
                 return write!(formatter, "no command has the code {byte:#04x}");

@@ -1,7 +1,7 @@
 //! How many connections each account has, where that is limited.
 //!
-//! `max_user_connections` is the most that any account may have at a time (MySQL 8.4 Reference
-//! Manual, 8.2.21). As in MySQL, connections are counted from when there is a limit: while there is
+//! `max_user_connections` is the most that any account may have at a time, unless the account has a
+//! number of its own, MAX_USER_CONNECTIONS (MySQL 8.4 Reference Manual, 8.2.21). As in MySQL, connections are counted from when there is a limit: while there is
 //! none, a login touches no shared memory for it.
 
 use std::collections::HashMap;
@@ -26,12 +26,14 @@ pub(crate) struct AccountSlot {
 }
 
 impl AccountLimits {
-    /// A slot for one more connection of the account, of `most`; 0 for any number, which isn't
-    /// counted.
+    /// A slot for one more connection of the account, of as many as it may have, or of `general`;
+    /// 0 for any number, which isn't counted.
     ///
     /// # Errors
-    /// 1203 if the account has as many connections already.
-    pub fn take(&self, account: &Account, most: u64) -> Result<Option<AccountSlot>, Error> {
+    /// 1226 if the account has as many connections as it may have, 1203 if as many as any may.
+    pub fn take(&self, account: &Account, general: u64) -> Result<Option<AccountSlot>, Error> {
+        let own = u64::from(account.policy.limits.user_connections);
+        let most = if own > 0 { own } else { general };
         if most == 0 {
             return Ok(None);
         }
@@ -39,7 +41,10 @@ impl AccountLimits {
         let mut counts = self.0.lock();
         let taken = counts.entry(name.clone()).or_default();
         if *taken >= most {
-            return Err(Error::too_many_user_connections(&account.user));
+            return Err(match own {
+                0 => Error::too_many_user_connections(&account.user),
+                own => Error::user_connections_reached(&account.user, own),
+            });
         }
         *taken += 1;
         Ok(Some(AccountSlot {

@@ -21,28 +21,39 @@ use std::sync::Arc;
 
 use porpoise_engine::Account;
 use porpoise_engine::Error;
+use porpoise_engine::policy::now_us;
 use porpoise_engine::session::Login;
+use porpoise_engine::tls::ClientTls;
 use porpoise_protocol::auth::{self, AuthOutcome, Exchange};
+use porpoise_protocol::compressed::Algorithm;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::handshake::{self, Attributes, ChangeUser, NONCE_BYTES};
 use porpoise_types::Collation;
 
 use crate::error_packet::wire_error;
-use crate::handshake::CAPABILITIES;
 use crate::peer_credentials::{self, AUTH_SOCKET};
 use crate::server_state::ServerState;
 use crate::stream::{Peer, Stream};
 
+/// The level at which zlib compresses, as the status shows it.
+const ZLIB_LEVEL: u8 = 6;
+
 /// As whom a client wants to log in, and what it can do.
 pub(crate) struct LoginRequest {
     user: String,
+    /// The client's host, a name or an address.
+    host: Arc<str>,
     schema: Option<String>,
     pub capabilities: Capabilities,
+    /// How packets are compressed after the login; `None` if they aren't.
+    pub compression: Option<Algorithm>,
     collation: u16,
     attributes: Vec<(String, String)>,
     /// The client has sent a password, right or wrong.
     with_password: bool,
+    /// The account whose password was given, if it acts as another.
+    proxy_user: Option<String>,
 }
 
 /// Bytes of a client as text.
@@ -63,31 +74,44 @@ fn is_no_password(response: &[u8]) -> bool {
 }
 
 impl LoginRequest {
-    /// The login of a new connection.
-    pub fn from_login(login: &handshake::Login<'_>) -> LoginRequest {
+    /// The login of a new connection from this host, whose greeting has `offered` this.
+    pub fn from_login(
+        login: &handshake::Login<'_>,
+        host: Arc<str>,
+        offered: Capabilities,
+    ) -> LoginRequest {
+        let capabilities = login.capabilities & offered;
         LoginRequest {
+            compression: Algorithm::agreed(capabilities, login.zstd_level),
             user: lossy_text(login.user),
+            host,
             schema: login.database.map(lossy_text),
-            capabilities: login.capabilities & CAPABILITIES,
+            capabilities,
             collation: u16::from(login.collation),
             attributes: owned_attributes(&login.attributes),
             with_password: !is_no_password(login.auth_response),
+            proxy_user: None,
         }
     }
 
     /// COM_CHANGE_USER, which keeps what the connection can do; `collation` is the one so far.
     pub fn from_change_user(
         change: &ChangeUser<'_>,
+        host: Arc<str>,
         capabilities: Capabilities,
+        compression: Option<Algorithm>,
         collation: u16,
     ) -> LoginRequest {
         LoginRequest {
+            compression,
             user: lossy_text(change.user),
+            host,
             schema: Some(lossy_text(change.database)).filter(|name| !name.is_empty()),
             capabilities,
             collation: change.collation.unwrap_or(collation),
             attributes: owned_attributes(&change.attributes),
             with_password: !change.auth_response.is_empty(),
+            proxy_user: None,
         }
     }
 }
@@ -112,6 +136,7 @@ pub(crate) struct ClientOrigin<'a> {
 pub(crate) struct AuthExchange {
     pub request: LoginRequest,
     method: AuthMethod,
+    tls: Option<Arc<ClientTls>>,
     /// The number that the client's next packet must have.
     expected_sequence: u8,
 }
@@ -149,12 +174,19 @@ impl AuthMethod {
             return AuthMethod::Preauthenticated(None);
         }
         let engine = &server.engine;
-        let account = engine.account_for(&request.user, &peer.host(), peer.ip());
+        let account = engine.account_for(&request.user, &request.host, peer.ip());
         // Looked up for every client, so that the time it takes tells nothing.
         let decoy_plugin = engine.decoy_plugin(&request.user);
-        let password = |credential, account| {
-            let exchange = Exchange::new(credential, nonce, peer.is_private());
-            AuthMethod::Password(exchange, account)
+        // Where some accounts have two passwords, two are checked for everybody.
+        let two = engine.any_second_password();
+        let password = |credential, account: Option<Arc<Account>>| {
+            let second = two.then(|| match &account {
+                Some(account) => server.auth_cache.second_credential(account),
+                None => server.auth_cache.second_decoy(&request.user, decoy_plugin),
+            });
+            let is_private = peer.is_private() || stream.is_secure();
+            let exchange = Exchange::new(credential, nonce, is_private);
+            AuthMethod::Password(exchange.with_second(second), account)
         };
         let decoy = || server.auth_cache.decoy(&request.user, decoy_plugin);
         let Some(account) = account else {
@@ -194,6 +226,7 @@ impl AuthExchange {
         let mut exchange = AuthExchange {
             request,
             method,
+            tls: origin.stream.client_tls().cloned(),
             expected_sequence: 0,
         };
         let outcome = match &mut exchange.method {
@@ -212,7 +245,7 @@ impl AuthExchange {
             }
         };
         exchange.expected_sequence = writer.sequence();
-        let result = exchange.conclude(outcome, origin.peer, server);
+        let result = exchange.conclude(outcome, server);
         (exchange, result)
     }
 
@@ -220,7 +253,6 @@ impl AuthExchange {
     pub fn handle_response(
         &mut self,
         packet: &[u8],
-        peer: Peer,
         server: &ServerState,
         writer: &mut PacketWriter,
     ) -> AuthResult {
@@ -235,7 +267,7 @@ impl AuthExchange {
             AuthMethod::Preauthenticated(_) => Ok(AuthOutcome::Accepted(None)),
         };
         self.expected_sequence = writer.sequence();
-        self.conclude(outcome, peer, server)
+        self.conclude(outcome, server)
     }
 
     /// The number that the client's next packet must have.
@@ -246,7 +278,6 @@ impl AuthExchange {
     fn conclude(
         &mut self,
         outcome: Result<AuthOutcome, porpoise_protocol::Error>,
-        peer: Peer,
         server: &ServerState,
     ) -> AuthResult {
         match (outcome, &self.method) {
@@ -255,16 +286,22 @@ impl AuthExchange {
                 AuthResult::Authenticated(None)
             }
             (Ok(AuthOutcome::Accepted(_)), AuthMethod::Preauthenticated(Some(account))) => {
-                self.check_account_state(account, peer, server)
+                let account = account.clone();
+                self.check_account_state(account, server)
             }
-            (Ok(AuthOutcome::Accepted(fast_hash)), AuthMethod::Password(_, Some(account))) => {
+            (Ok(AuthOutcome::Accepted(fast_hash)), AuthMethod::Password(by, Some(account))) => {
                 if let Some(fast_hash) = fast_hash {
-                    server.auth_cache.insert(account, fast_hash);
+                    let cache = &server.auth_cache;
+                    cache.insert(account, by.used_second(), fast_hash);
                 }
-                self.check_account_state(account, peer, server)
+                let account = account.clone();
+                self.check_account_state(account, server)
+            }
+            (Ok(AuthOutcome::Denied), AuthMethod::Password(_, Some(account))) => {
+                self.refuse_password(account)
             }
             (Ok(AuthOutcome::Accepted(_) | AuthOutcome::Denied), _) => {
-                AuthResult::Refused(self.access_denied(peer))
+                AuthResult::Refused(self.access_denied())
             }
             (Err(porpoise_protocol::Error::Malformed(_)), _) => {
                 AuthResult::Refused(Error::handshake_error())
@@ -273,39 +310,68 @@ impl AuthExchange {
         }
     }
 
+    /// A wrong password. When there were too many of them, that is what a client is told, whether
+    /// its password is right or wrong: the lock is to stop a search for the right one.
+    fn refuse_password(&self, account: &Account) -> AuthResult {
+        account.usage.login_failed(&account.policy, now_us());
+        AuthResult::Refused(match self.temporary_lock(account) {
+            Some(locked) => locked,
+            None => self.access_denied(),
+        })
+    }
+
+    /// Error 3955, if wrong passwords have locked the account.
+    fn temporary_lock(&self, account: &Account) -> Option<Error> {
+        let lock = account.usage.temporary_lock(&account.policy, now_us())?;
+        let days = |days: Option<u32>| {
+            days.map_or_else(|| "unlimited".to_string(), |days| days.to_string())
+        };
+        Some(Error::account_temporarily_locked(
+            &self.request.user,
+            &self.request.host,
+            days(lock.days),
+            days(lock.days_left),
+            lock.failures,
+        ))
+    }
+
     /// Whether an account lets its owner in. Why it doesn't is told to nobody else.
-    fn check_account_state(
-        &self,
-        account: &Arc<Account>,
-        peer: Peer,
-        server: &ServerState,
-    ) -> AuthResult {
+    fn check_account_state(&mut self, account: Arc<Account>, server: &ServerState) -> AuthResult {
         let has_no_password =
             account.authentication_string.is_empty() && &*account.plugin != AUTH_SOCKET;
-        if account.locked && has_no_password {
-            return AuthResult::Refused(self.access_denied(peer));
+        if let Some(locked) = self.temporary_lock(&account) {
+            return AuthResult::Refused(locked);
+        }
+        account.usage.forget_failures();
+        if !account.tls.is_met(self.tls.as_deref()) || account.locked && has_no_password {
+            return AuthResult::Refused(self.access_denied());
         }
         if account.locked {
-            let error = Error::account_locked(&self.request.user, peer.host());
+            let error = Error::account_locked(&self.request.user, &self.request.host);
             return AuthResult::Refused(error);
         }
         let can_change_it = Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS;
         let variables = server.engine.variables();
-        if account.password_expired
+        let default_lifetime = variables.get_u64("default_password_lifetime");
+        if account.must_change_password(default_lifetime)
             && !self.request.capabilities.contains(can_change_it)
             && variables.get_u64("disconnect_on_expired_password") != 0
         {
             return AuthResult::Refused(Error::password_has_expired());
         }
-        AuthResult::Authenticated(Some(account.clone()))
+        if let Some(proxied) = proxied(&account, server) {
+            self.request.proxy_user = Some(account.quoted());
+            return AuthResult::Authenticated(Some(proxied));
+        }
+        AuthResult::Authenticated(Some(account))
     }
 
-    fn access_denied(&self, peer: Peer) -> Error {
+    fn access_denied(&self) -> Error {
         let with_password = match self.request.with_password {
             true => "YES",
             false => "NO",
         };
-        Error::access_denied(&self.request.user, peer.host(), with_password)
+        Error::access_denied(&self.request.user, &self.request.host, with_password)
     }
 
     /// What the engine needs to open a session, or to change its user. The attributes are moved
@@ -316,16 +382,46 @@ impl AuthExchange {
             connection_id: id,
             account,
             user: request.user.as_str().into(),
-            host: peer.host().into(),
-            peer: peer.display().into(),
+            host: (&*request.host).into(),
+            peer: peer.display_as(&request.host).into(),
             schema: request.schema.as_deref().map(Into::into),
             collation: Collation::by_id(request.collation),
             found_rows: request.capabilities.contains(Capabilities::FOUND_ROWS),
             ignore_space: request.capabilities.contains(Capabilities::IGNORE_SPACE),
             interactive: request.capabilities.contains(Capabilities::INTERACTIVE),
-            attributes: std::mem::take(&mut request.attributes),
+            tls: self.tls.clone(),
+            compression: request.compression.map(|algorithm| {
+                let level = match algorithm {
+                    Algorithm::Zlib => ZLIB_LEVEL,
+                    Algorithm::Zstd { level } => level,
+                };
+                (algorithm.name(), level)
+            }),
+            attributes: Some(std::mem::take(&mut request.attributes)),
+            proxy_user: request.proxy_user.as_deref().map(Into::into),
         }
     }
+}
+
+/// The account as which another one acts, where accounts of its plugin may (MySQL 8.4 manual,
+/// 8.2.19): the first that it has PROXY on.
+fn proxied(account: &Account, server: &ServerState) -> Option<Arc<Account>> {
+    if account.proxies.is_empty() {
+        return None;
+    }
+    let variables = server.engine.variables();
+    let may = match &*account.plugin {
+        auth::NATIVE_PASSWORD => variables.get_u64("mysql_native_password_proxy_users"),
+        auth::SHA256_PASSWORD => variables.get_u64("sha256_password_proxy_users"),
+        _ => 0,
+    };
+    if may == 0 || variables.get_u64("check_proxy_users") == 0 {
+        return None;
+    }
+    let accounts = &server.engine.shared.accounts;
+    let rights = account.proxies.iter();
+    let mut named = rights.filter(|right| !right.is("", ""));
+    named.find_map(|right| accounts.get(&right.user, &right.host))
 }
 
 /// Whether a packet had the number that was expected. The writer's next number is the one after the

@@ -13,10 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use porpoise_engine::Control;
+use porpoise_engine::command_counts::CountedCommand as C;
+use porpoise_engine::reply::Unread;
 use porpoise_engine::session::SessionStateChanges;
 use porpoise_engine::{Error, Result, Session};
 use porpoise_protocol::codes::CommandCode;
 use porpoise_protocol::command::Command;
+use porpoise_protocol::compressed::Algorithm;
 use porpoise_protocol::flags::{Capabilities, Status};
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::handshake::{ChangeUser, NONCE_BYTES};
@@ -43,6 +46,7 @@ pub(crate) struct ClientSession {
     /// Where the account's connections are limited.
     account_slot: Option<AccountSlot>,
     capabilities: Capabilities,
+    compression: Option<Algorithm>,
     peer: Peer,
     nonce: [u8; NONCE_BYTES],
     collation: Collation,
@@ -65,7 +69,7 @@ impl ClientSession {
     pub fn new(
         session: Session,
         (slot, account_slot): (ConnectionSlot, Option<AccountSlot>),
-        capabilities: Capabilities,
+        (capabilities, compression): (Capabilities, Option<Algorithm>),
         peer: Peer,
         nonce: [u8; NONCE_BYTES],
         collation: Collation,
@@ -76,6 +80,7 @@ impl ClientSession {
             _slot: slot,
             account_slot,
             capabilities,
+            compression,
             peer,
             nonce,
             collation,
@@ -100,6 +105,11 @@ impl ClientSession {
 
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+
+    /// How its packets are compressed; `None` if they aren't.
+    pub fn compression(&self) -> Option<Algorithm> {
+        self.compression
     }
 
     /// In bytes.
@@ -136,7 +146,7 @@ impl ClientSession {
         send_buffer: &mut SendBuffer,
     ) -> PacketOutcome {
         if let Some(mut exchange) = self.change_user.take() {
-            let result = exchange.handle_response(payload, self.peer, &self.server, writer);
+            let result = exchange.handle_response(payload, &self.server, writer);
             return self.finish_change_user(exchange, result, writer);
         }
         let command = match Command::parse(payload, self.capabilities) {
@@ -149,9 +159,13 @@ impl ClientSession {
             Command::Query(query) => self.query(query.sql, writer, send_buffer),
             Command::StmtPrepare(sql) => self.prepare(sql, writer),
             Command::StmtFetch { statement, rows } => {
+                self.count(C::StmtFetch);
                 self.fetch(statement, rows, writer, send_buffer)
             }
-            Command::StmtReset(id) => self.reset_statement(id, writer),
+            Command::StmtReset(id) => {
+                self.count(C::StmtReset);
+                self.reset_statement(id, writer)
+            }
             Command::StmtClose(id) => {
                 self.prepared.remove(id);
                 self.session.close_statement(id);
@@ -162,22 +176,38 @@ impl ClientSession {
                 parameter,
                 bytes,
             } => {
+                self.count(C::StmtSendLongData);
                 self.append_long_data(statement, parameter, bytes);
                 return PacketOutcome::Reply;
             }
             Command::Quit => return PacketOutcome::Quit,
-            Command::Ping => Ok(self.write_ok(writer)),
-            Command::InitDb(name) => self.init_db(name, writer),
-            Command::FieldList { table, pattern } => self.field_list(table, pattern, writer),
-            Command::ResetConnection => self.reset(writer),
+            Command::Ping => {
+                self.count(C::AdminCommands);
+                Ok(self.write_ok(writer))
+            }
+            Command::InitDb(name) => {
+                self.count(C::ChangeDb);
+                self.init_db(name, writer)
+            }
+            Command::FieldList { table, pattern } => {
+                self.count(C::ShowFields);
+                self.field_list(table, pattern, writer)
+            }
+            Command::ResetConnection => {
+                self.count(C::AdminCommands);
+                self.reset(writer)
+            }
             Command::ChangeUser(change) => {
+                self.count(C::AdminCommands);
                 return self.begin_change_user(&change, writer, send_buffer);
             }
             Command::SetMultiStatements(on) => {
+                self.count(C::AdminCommands);
                 self.session.set_multi_statements(on);
                 Ok(self.write_eof(writer))
             }
             Command::Statistics => {
+                self.count(C::ShowStatus);
                 let line = self.server.statistics();
                 writer.write(line.as_bytes());
                 return PacketOutcome::Reply;
@@ -186,9 +216,15 @@ impl ClientSession {
             Command::ProcessKill(id) => {
                 self.query(format!("KILL {id}").as_bytes(), writer, send_buffer)
             }
-            Command::Debug => Ok(self.write_eof(writer)),
-            Command::Shutdown => self.shut_down(writer),
-            Command::Refresh(_) => Err(Error::unknown_command()),
+            Command::Debug => {
+                self.count(C::AdminCommands);
+                Ok(self.write_eof(writer))
+            }
+            Command::Shutdown => {
+                self.count(C::AdminCommands);
+                self.shut_down(writer)
+            }
+            Command::Refresh(what) => self.refresh(what, writer),
             Command::Unsupported(CommandCode::BinlogDump | CommandCode::BinlogDumpGtid) => {
                 Err(Error::not_supported_yet("replication"))
             }
@@ -198,6 +234,10 @@ impl ClientSession {
             Ok(outcome) => outcome.into(),
             Err(error) => self.write_command_error(&error, writer),
         }
+    }
+
+    fn count(&self, command: C) {
+        self.session.control().counts.count(command);
     }
 
     fn write_command_error(&mut self, error: &Error, writer: &mut PacketWriter) -> PacketOutcome {
@@ -329,6 +369,25 @@ impl ClientSession {
         self.values = Vec::new();
     }
 
+    /// COM_REFRESH: a FLUSH for each of the bits (MySQL 8.4 C API manual, `mysql_refresh()`).
+    fn refresh(&mut self, what: u8, writer: &mut PacketWriter) -> Result<CommandOutcome> {
+        const STATEMENTS: [(u8, &str); 6] = [
+            (0x01, "FLUSH PRIVILEGES"),
+            (0x02, "FLUSH LOGS"),
+            (0x04, "FLUSH TABLES"),
+            (0x08, "FLUSH HOSTS"),
+            (0x10, "FLUSH STATUS"),
+            (0x80, "FLUSH BINARY LOGS"),
+        ];
+        for (_, statement) in STATEMENTS.iter().filter(|(bit, _)| what & bit != 0) {
+            let flushed = self.session.query(statement.as_bytes(), &mut Unread)?;
+            if let Some(commit) = flushed.commit {
+                commit.wait()?;
+            }
+        }
+        Ok(self.write_ok(writer))
+    }
+
     fn shut_down(&mut self, writer: &mut PacketWriter) -> Result<CommandOutcome> {
         if !self.session.may_kill() {
             return Err(Error::specific_access_denied("SHUTDOWN"));
@@ -355,7 +414,9 @@ impl ClientSession {
             bytes: change.auth_response,
         };
         let collation = self.collation.id();
-        let request = LoginRequest::from_change_user(change, self.capabilities, collation);
+        let host = self.session.state.host.as_str().into();
+        let (offered, compression) = (self.capabilities, self.compression);
+        let request = LoginRequest::from_change_user(change, host, offered, compression, collation);
         let (exchange, result) =
             AuthExchange::begin(request, response, origin, &self.server, writer);
         self.finish_change_user(Box::new(exchange), result, writer)

@@ -45,8 +45,9 @@ use crate::worker::{WorkerInbox, WorkerMessage};
 /// accepted them.
 const SHORT_LIVED_PACKETS_MAX: u32 = 6;
 
-/// The longest packet of a client that has not logged in.
-pub(crate) const LOGIN_BYTES_MAX: usize = 1 << 20;
+/// The longest packet of a client that has not logged in: before that, a client costs little. Most
+/// of a login are the attributes by which a client tells of itself.
+pub(crate) const LOGIN_BYTES_MAX: usize = 24 << 10;
 
 /// How long rings wait for their client to come back.
 const REUSE_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -118,6 +119,8 @@ pub(crate) enum PacketOutcome {
     /// As `Reply`, with a commit that isn't on disk yet.
     Committing(Commit),
     Authenticated(Box<ClientSession>),
+    /// TLS begins with what comes next.
+    StartTls,
     /// The client quits.
     Quit,
     /// The connection ends after what the writer holds.
@@ -136,20 +139,23 @@ impl Connection {
     ) -> Option<Box<Connection>> {
         let mut send_buffer = SendBuffer::new(stream, traffic);
         writer.set_sequence(0);
-        let admitted = server.check_transport(peer);
-        if let Err(error) = admitted.and_then(|()| server.check_host(peer)) {
-            tracing::info!("{}: {}", peer.display(), error.message());
-            write_error(writer, &error, Capabilities::empty());
-            // It is refused whether it reads that or not.
-            let _ = send_buffer.send(writer);
-            return None;
-        }
+        let host = match server.admit_host(peer) {
+            Ok(host) => host,
+            Err(error) => {
+                tracing::info!("{}: {}", peer.display(), error.message());
+                write_error(writer, &error, Capabilities::empty());
+                // It is refused whether it reads that or not.
+                let _ = send_buffer.send(writer);
+                return None;
+            }
+        };
         let Some(slot) = slot else {
             Connection::send_too_many_connections(&mut send_buffer, server, writer);
             return None;
         };
         let id = server.engine.next_connection_id();
-        let handshake = Handshake::begin(id, peer, slot, writer);
+        let layers = server.layers_of(&send_buffer.stream);
+        let handshake = Handshake::begin(id, peer, host, slot, layers, writer);
         if send_buffer.send(writer).is_err() {
             server.handshake_failed(peer);
             return None;
@@ -231,8 +237,10 @@ impl Connection {
     ) -> io::Result<()> {
         self.send_buffer.set_counters(inbox.traffic.clone());
         self.worker = Some((token, inbox));
-        if let Phase::Session(client) = &self.phase {
-            self.notify_on_kill(client.control());
+        match &self.phase {
+            Phase::Session(client) => self.notify_on_kill(client.control()),
+            Phase::Handshake(handshake) => self.notify_on_host(handshake),
+            Phase::AwaitingReuse | Phase::Over => {}
         }
         self.watches_writable = false;
         self.send_buffer.stream.register(registry, token)
@@ -248,6 +256,19 @@ impl Connection {
                 }
             }));
         }
+    }
+
+    /// Has the worker that has this connection told when its client's host is looked up.
+    fn notify_on_host(&self, handshake: &Handshake) {
+        let (Some(lookup), Some((token, inbox))) = (handshake.pending_host(), &self.worker) else {
+            return;
+        };
+        let (token, inbox) = (*token, Arc::downgrade(inbox));
+        lookup.on_found(Box::new(move || {
+            if let Some(inbox) = inbox.upgrade() {
+                inbox.send(WorkerMessage::HostFound(token));
+            }
+        }));
     }
 
     /// Another worker may wake its client more cheaply. True once.
@@ -324,7 +345,7 @@ impl Connection {
 
     /// Leaves the event loop for good.
     pub fn close(mut self: Box<Self>, registry: &Registry) {
-        let _ = self.send_buffer.stream.end_watch(registry);
+        let _ = self.send_buffer.stream.end(registry);
     }
 
     /// No worker has had it yet.
@@ -344,7 +365,12 @@ impl Connection {
     /// When it has waited too long, for whatever it waits for now.
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         let timeout = match &self.phase {
-            Phase::Handshake(_) => return Some(self.began + self.server.connect_timeout()),
+            Phase::Handshake(handshake) => {
+                let timeout = self.server.connect_timeout();
+                // The rest is for the login that then goes on without a name.
+                let waits = handshake.waits_for_host();
+                return Some(self.began + if waits { timeout / 2 } else { timeout });
+            }
             Phase::Session(client) if self.send_buffer.has_unsent() => client.net_write_timeout(),
             Phase::Session(client) if self.partial_packet.is_some() => client.net_read_timeout(),
             Phase::Session(client) => client.idle_timeout(),
@@ -401,6 +427,15 @@ impl Connection {
         writer.set_sequence(0);
         write_error(writer, &error, capabilities);
         self.send_final_reply(writer)
+    }
+
+    /// Its client has sent what its stream can't be read from.
+    fn refuse_bytes(&mut self, error: &io::Error, writer: &mut PacketWriter) -> NextState {
+        let inner = error.get_ref();
+        match inner.and_then(|inner| inner.downcast_ref::<porpoise_protocol::Error>()) {
+            Some(&error) => self.refuse_packet(error, writer),
+            None => self.abort(&error.to_string()),
+        }
     }
 
     /// Its client has sent what is no packet.

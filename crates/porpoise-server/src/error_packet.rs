@@ -38,6 +38,7 @@ pub(crate) fn wire_error(error: porpoise_protocol::Error) -> Error {
     match error {
         Wire::PacketTooLarge | Wire::PacketInPieces => Error::packet_too_large(),
         Wire::PacketsOutOfOrder => Error::packets_out_of_order(),
+        Wire::Uncompress => Error::net_uncompress_error(),
         Wire::UnsupportedHandshake => Error::not_supported_auth_mode(),
         Wire::UnknownCommand(_) => Error::unknown_command(),
         Wire::NoSuchParameter => Error::wrong_arguments("mysqld_stmt_execute"),

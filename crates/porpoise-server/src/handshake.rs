@@ -1,14 +1,17 @@
 //! The handshake of a connection: from the greeting to a session, or a refusal.
 //!
 //! ```text
-//! Greeting ─► login ─► the account's plugin asks and checks ─► a connection slot? ─► a session
+//! Greeting ─► [TLS] ─► login ─► the account's plugin asks and checks ─► a connection slot? ─► a session
 //!               └─► asks for the fast path? ticket ─► moved or not ─┘
 //! ```
 //!
 //! A TCP client on this machine may ask for the loopback fast path in its login. While
 //! `loopback_fast_path` is ON, it is then given rings ([`porpoise_transport::loopback`]) before
 //! anything else is done with the login, and the authentication is the first thing to go over them.
-//! For accounts it is still a TCP client.
+//! For accounts it is still a TCP client. One whose connection is encrypted stays there.
+//!
+//! A client whose host is looked up is greeted meanwhile; its login waits until the host is known
+//! ([`crate::host_names`]).
 //!
 //! How a client proves who it is, is in [`crate::auth_exchange`].
 
@@ -19,6 +22,7 @@ use porpoise_engine::Error;
 use porpoise_engine::host_cache::Refusal;
 use porpoise_engine::session::Login;
 use porpoise_protocol::auth;
+use porpoise_protocol::compressed::Algorithm;
 use porpoise_protocol::flags::{Capabilities, Status};
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::handshake::{
@@ -33,6 +37,7 @@ use crate::auth_exchange::{
 use crate::client_session::ClientSession;
 use crate::connection_slots::ConnectionSlot;
 use crate::error_packet::write_error;
+use crate::host_names::{ClientHost, Lookup};
 use crate::init_connect;
 use crate::server_state::ServerState;
 use crate::stream::{Peer, Stream};
@@ -66,15 +71,31 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
 pub(crate) struct Handshake {
     id: u64,
     peer: Peer,
+    host: ClientHost,
+    /// Whether any account is for the host is to be seen when it is known.
+    host_is_unchecked: bool,
+    /// Came before its client's host was known.
+    waiting_login: Option<WaitingLogin>,
     nonce: [u8; NONCE_BYTES],
     slot: Option<ConnectionSlot>,
     exchange: Option<AuthExchange>,
     /// Rings were offered; the login waits for the client's word on them.
     rings_offer: Option<Box<RingsOffer>>,
+    /// What the greeting has offered.
+    offered: Capabilities,
+    /// TLS was offered, and not begun.
+    may_start_tls: bool,
     /// Rings may still be offered: once, with the login.
     may_offer_rings: bool,
     /// The number that the login must have.
     expected_sequence: u8,
+}
+
+/// A login that waits for its client's host to be looked up.
+pub(crate) struct WaitingLogin {
+    pub packet: Vec<u8>,
+    /// The number of the packet that replies to it.
+    pub reply_sequence: u8,
 }
 
 /// Rings that were offered to a client, and the login to be answered over them or over TCP.
@@ -94,24 +115,29 @@ pub(crate) struct RingsDecision {
 /// What a packet of the handshake has led to.
 pub(crate) enum HandshakeProgress {
     Continue,
+    /// TLS begins with what comes next.
+    StartTls,
     Authenticated(Box<Login>),
     Refused,
 }
 
 impl Handshake {
-    /// Writes the greeting.
+    /// Writes the greeting. `layers` is what the stream may carry beside packets as they are.
     pub fn begin(
         id: u64,
         peer: Peer,
+        host: ClientHost,
         slot: ConnectionSlot,
+        layers: Capabilities,
         writer: &mut PacketWriter,
     ) -> Handshake {
         let nonce = auth::nonce();
+        let offered = CAPABILITIES | layers;
         Greeting {
             server_version: crate::SERVER_VERSION.as_bytes(),
             connection_id: id as u32,
             nonce,
-            capabilities: CAPABILITIES,
+            capabilities: offered,
             collation: porpoise_protocol::codes::UTF8MB4_0900_AI_CI as u8,
             status: Status::AUTOCOMMIT,
             auth_plugin: auth::CACHING_SHA2_PASSWORD.as_bytes(),
@@ -120,12 +146,58 @@ impl Handshake {
         Handshake {
             id,
             peer,
+            host_is_unchecked: matches!(host, ClientHost::Pending(_)),
+            host,
+            waiting_login: None,
             nonce,
             slot: Some(slot),
             exchange: None,
             rings_offer: None,
+            offered,
+            may_start_tls: offered.contains(Capabilities::SSL),
             may_offer_rings: true,
             expected_sequence: writer.sequence(),
+        }
+    }
+
+    /// The lookup of the client's host, if that isn't known yet.
+    pub fn pending_host(&self) -> Option<&Lookup> {
+        match &self.host {
+            ClientHost::Pending(lookup) => Some(lookup),
+            ClientHost::Known(_) => None,
+        }
+    }
+
+    /// Whether all that is missing is the client's host.
+    pub fn waits_for_host(&self) -> bool {
+        self.waiting_login.is_some()
+    }
+
+    /// The login that has waited for the client's host, once that is known.
+    pub fn take_waiting_login(&mut self) -> Option<WaitingLogin> {
+        self.waiting_login.as_ref()?;
+        if let ClientHost::Pending(lookup) = &self.host {
+            self.host = ClientHost::Known(lookup.host()?);
+        }
+        self.waiting_login.take()
+    }
+
+    /// Goes on by the client's address. False if no login waits for its host.
+    pub fn give_up_host(&mut self, peer: Peer) -> bool {
+        if self.waiting_login.is_some() {
+            self.host = ClientHost::Known(peer.host().into());
+        }
+        self.waiting_login.is_some()
+    }
+
+    /// The client's host; `None` while it is looked up.
+    fn known_host(&mut self) -> Option<Arc<str>> {
+        if let ClientHost::Pending(lookup) = &self.host {
+            self.host = ClientHost::Known(lookup.host()?);
+        }
+        match &self.host {
+            ClientHost::Known(host) => Some(host.clone()),
+            ClientHost::Pending(_) => None,
         }
     }
 
@@ -195,11 +267,14 @@ impl Handshake {
         writer: &mut PacketWriter,
     ) -> HandshakeProgress {
         let result = match &mut self.exchange {
-            Some(exchange) => exchange.handle_response(packet, self.peer, server, writer),
+            Some(exchange) => exchange.handle_response(packet, server, writer),
             None if !is_in_order(self.expected_sequence, writer) => {
                 AuthResult::Refused(Error::packets_out_of_order())
             }
-            None => self.handle_first_packet(packet, stream, server, writer),
+            None => match self.handle_first_packet(packet, stream, server, writer) {
+                Some(result) => result,
+                None => return HandshakeProgress::StartTls,
+            },
         };
         match (result, &mut self.exchange) {
             (AuthResult::Continue, _) => HandshakeProgress::Continue,
@@ -214,24 +289,48 @@ impl Handshake {
         }
     }
 
+    /// `None` if TLS begins, and the login comes after it.
     fn handle_first_packet(
         &mut self,
         packet: &[u8],
         stream: &Stream,
         server: &ServerState,
         writer: &mut PacketWriter,
-    ) -> AuthResult {
+    ) -> Option<AuthResult> {
+        let Some(host) = self.known_host() else {
+            if self.waiting_login.is_some() {
+                return Some(AuthResult::Refused(Error::packets_out_of_order()));
+            }
+            self.waiting_login = Some(WaitingLogin {
+                packet: packet.to_vec(),
+                reply_sequence: writer.sequence(),
+            });
+            return Some(AuthResult::Continue);
+        };
+        if std::mem::take(&mut self.host_is_unchecked)
+            && let Err(error) = server.check_host(self.peer, &host)
+        {
+            return Some(AuthResult::Refused(error));
+        }
         let login = match FirstPacket::parse(packet) {
             Ok(FirstPacket::Login(login)) => login,
             Err(porpoise_protocol::Error::UnsupportedHandshake) => {
-                return AuthResult::Refused(Error::not_supported_auth_mode());
+                return Some(AuthResult::Refused(Error::not_supported_auth_mode()));
+            }
+            Ok(FirstPacket::SslRequest(_)) if self.may_start_tls => {
+                self.may_start_tls = false;
+                self.expected_sequence = writer.sequence();
+                return None;
             }
             Ok(FirstPacket::SslRequest(_)) | Err(_) => {
-                return AuthResult::Refused(Error::handshake_error());
+                return Some(AuthResult::Refused(Error::handshake_error()));
             }
         };
         if self.offer_rings(packet, &login, (stream, server), writer) {
-            return AuthResult::Continue;
+            return Some(AuthResult::Continue);
+        }
+        if let Err(error) = server.check_transport(stream) {
+            return Some(AuthResult::Refused(error));
         }
         let response = FirstResponse {
             plugin: login.auth_plugin,
@@ -242,10 +341,19 @@ impl Handshake {
             peer: self.peer,
             stream,
         };
-        let request = LoginRequest::from_login(&login);
+        let request = LoginRequest::from_login(&login, host, self.offered);
+        if request.compression.is_none() && login.capabilities.contains(Capabilities::COMPRESS) {
+            // Some clients (mysqlnd) compress when they weren't offered to: they would wait for
+            // ever for replies that they understand.
+            let error = Error::wrong_compression_algorithm(Algorithm::Zlib.name());
+            return Some(AuthResult::Refused(error));
+        }
+        if let Err(error) = server.check_compression(request.compression, stream) {
+            return Some(AuthResult::Refused(error));
+        }
         let (exchange, result) = AuthExchange::begin(request, response, origin, server, writer);
         self.exchange = Some(exchange);
-        result
+        Some(result)
     }
 
     /// The number of the reply to a packet that can't be read.
@@ -261,6 +369,11 @@ impl Handshake {
         exchange.map_or(Capabilities::PROTOCOL_41, |exchange| {
             exchange.request.capabilities
         })
+    }
+
+    fn compression(&self) -> Option<Algorithm> {
+        let exchange = self.exchange.as_ref();
+        exchange.and_then(|exchange| exchange.request.compression)
     }
 
     fn refuse(
@@ -317,7 +430,7 @@ impl Handshake {
                 let mut client = ClientSession::new(
                     session,
                     (slot, account_slot),
-                    capabilities,
+                    (capabilities, self.compression()),
                     self.peer,
                     self.nonce,
                     collation,
@@ -342,7 +455,10 @@ fn refusal(error: &Error) -> Refusal {
         ErrorKind::HandshakeError | ErrorKind::MalformedPacket | ErrorKind::PacketsOutOfOrder => {
             Refusal::Handshake
         }
-        ErrorKind::TooManyUserConnections => Refusal::MaxUserConnections,
+        ErrorKind::TooManyUserConnections | ErrorKind::UserConnectionsReached => {
+            Refusal::MaxUserConnections
+        }
+        ErrorKind::UserHourReached => Refusal::MaxConnectionsPerHour,
         ErrorKind::UnknownDatabase => Refusal::DefaultDatabase,
         _ => Refusal::Authentication,
     }
@@ -352,7 +468,7 @@ fn refusal(error: &Error) -> Refusal {
 mod tests {
     use super::*;
 
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::time::{Duration, Instant};
 
@@ -360,8 +476,151 @@ mod tests {
     use porpoise_storage::Location;
 
     use crate::connection::Connection;
+    use crate::host_names::HostNames;
+    use crate::host_names::tests::MadeUp;
     use crate::io_buffers::IoBuffers;
     use crate::listener::Listener;
+
+    /// A server whose clients' hosts have made-up names, and a client that has connected from
+    /// `address`.
+    fn named_client(
+        hosts: MadeUp,
+        address: [u8; 4],
+        statements: &[&str],
+    ) -> (Box<Connection>, TcpStream, Arc<ServerState>) {
+        let engine = Engine::open(EngineOptions {
+            location: Location::Memory,
+            variables: Vec::new(),
+        });
+        let engine = engine.unwrap();
+        let mut root = engine.connect(Login::default()).unwrap();
+        for sql in statements {
+            let mut reply = porpoise_engine::reply::Unread;
+            root.query(sql.as_bytes(), &mut reply).unwrap();
+        }
+        let mut server = ServerState::new(engine);
+        server.host_names = Arc::new(HostNames::new(Arc::new(hosts)));
+        let server = Arc::new(server);
+        let (connection, client) = connect(&server, address);
+        (connection.unwrap(), client, server)
+    }
+
+    fn connect(
+        server: &Arc<ServerState>,
+        address: [u8; 4],
+    ) -> (Option<Box<Connection>>, TcpStream) {
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), 8).unwrap();
+        let client = TcpStream::connect(listener.tcp_address().unwrap()).unwrap();
+        let timeout = Some(Duration::from_secs(10));
+        client.set_read_timeout(timeout).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let peer = Peer::Tcp((address, 999).into());
+        let (slot, traffic) = (server.take_slot(), Arc::default());
+        let mut writer = PacketWriter::new();
+        let greeted = Connection::greet(stream, peer, slot, server, traffic, &mut writer);
+        (greeted, client)
+    }
+
+    fn packet(mut client: &TcpStream) -> Vec<u8> {
+        let mut header = [0; 4];
+        client.read_exact(&mut header).unwrap();
+        let mut payload = vec![0; usize::from(header[0])];
+        client.read_exact(&mut payload).unwrap();
+        payload
+    }
+
+    fn log_in(mut client: &TcpStream, user: &[u8]) {
+        let mut writer = PacketWriter::with_buffer(Vec::new(), 1);
+        handshake::Login {
+            capabilities: CAPABILITIES,
+            max_packet_bytes: 1 << 24,
+            collation: 45,
+            user,
+            auth_response: b"",
+            database: None,
+            auth_plugin: Some(auth::CACHING_SHA2_PASSWORD.as_bytes()),
+            attributes: handshake::Attributes::new(&[]),
+            zstd_level: None,
+        }
+        .write(&mut writer);
+        client.write_all(writer.bytes()).unwrap();
+    }
+
+    /// Serves a connection until its client is answered.
+    fn serve_until_answered(connection: &mut Connection, client: &TcpStream) -> Vec<u8> {
+        let mut buffers = IoBuffers::default();
+        let until = Instant::now() + Duration::from_secs(10);
+        client.set_nonblocking(true).unwrap();
+        while client.peek(&mut [0]).is_err() && Instant::now() < until {
+            connection.serve(&mut buffers);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        client.set_nonblocking(false).unwrap();
+        packet(client)
+    }
+
+    const DB1: [u8; 4] = [192, 0, 2, 1];
+
+    fn db1() -> MadeUp {
+        MadeUp::default().with("192.0.2.1", "db1.example.com", &["192.0.2.1"])
+    }
+
+    #[test]
+    fn an_account_for_a_hosts_name_lets_its_client_in() {
+        let statements = ["CREATE USER u@'db%.example.com'"];
+        let (mut connection, client, server) = named_client(db1(), DB1, &statements);
+        assert_eq!(packet(&client)[0], 10);
+        log_in(&client, b"u");
+        assert_eq!(serve_until_answered(&mut connection, &client)[0], 0);
+        let (address, known) = server.engine.hosts().all().remove(0);
+        assert_eq!(address, std::net::IpAddr::from(DB1));
+        assert_eq!(known.name.as_deref(), Some("db1.example.com"));
+        // The next client's host is known at once.
+        let (connection, client) = connect(&server, DB1);
+        let mut connection = connection.unwrap();
+        assert_eq!(packet(&client)[0], 10);
+        log_in(&client, b"u");
+        connection.serve(&mut IoBuffers::default());
+        assert_eq!(packet(&client)[0], 0);
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_lets_nobody_in() {
+        let hosts = MadeUp::default().with("192.0.2.1", "db1.example.com", &["192.0.2.9"]);
+        let statements = ["CREATE USER u@'db%.example.com'"];
+        let (mut connection, client, server) = named_client(hosts, DB1, &statements);
+        assert_eq!(packet(&client)[0], 10);
+        log_in(&client, b"u");
+        let refused = serve_until_answered(&mut connection, &client);
+        assert_eq!(refused[..3], [0xFF, 0x6A, 0x04], "1130");
+        let (_, known) = server.engine.hosts().all().remove(0);
+        assert_eq!((known.name, known.is_validated), (None, true));
+        // By now it is known before the greeting.
+        let (connection, client) = connect(&server, DB1);
+        assert!(connection.is_none());
+        assert_eq!(packet(&client)[..3], [0xFF, 0x6A, 0x04]);
+    }
+
+    #[test]
+    fn a_resolver_that_hangs_is_not_waited_for_to_the_end() {
+        let hosts = db1();
+        let hangs = hosts.hangs.clone();
+        let hung = hangs.lock();
+        let statements = ["CREATE USER u@'192.0.2.%'"];
+        let (mut connection, client, server) = named_client(hosts, DB1, &statements);
+        assert_eq!(packet(&client)[0], 10);
+        let due = |connection: &Connection| connection.deadline(Instant::now()).unwrap();
+        let full = due(&connection);
+        log_in(&client, b"u");
+        connection.serve(&mut IoBuffers::default());
+        let half = server.connect_timeout() / 2;
+        // Serving takes a moment, which isn't its client's.
+        assert!(full - due(&connection) > half - Duration::from_secs(1));
+        connection.mark_expired();
+        connection.serve(&mut IoBuffers::default());
+        assert_eq!(packet(&client)[0], 0);
+        drop(hung);
+    }
 
     #[test]
     fn generating_the_key_does_not_count_as_the_clients_time() {

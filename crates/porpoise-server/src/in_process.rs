@@ -30,6 +30,7 @@ use crate::client_session::ClientSession;
 use crate::connection::{LOGIN_BYTES_MAX, PacketOutcome};
 use crate::error_packet::{wire_error, write_error};
 use crate::handshake::{Handshake, HandshakeProgress};
+use crate::host_names::ClientHost;
 use crate::send_buffer::SendBuffer;
 use crate::server_state::ServerState;
 use crate::stream::{Peer, Stream};
@@ -67,7 +68,9 @@ impl InProcessServer {
         let phase = match self.state.take_slot() {
             Some(slot) => {
                 let id = self.state.engine.next_connection_id();
-                let handshake = Handshake::begin(id, Peer::Unix, slot, &mut writer);
+                let host = ClientHost::Known(Peer::Unix.host().into());
+                let layers = Capabilities::empty();
+                let handshake = Handshake::begin(id, Peer::Unix, host, slot, layers, &mut writer);
                 Phase::Handshake(Box::new(handshake))
             }
             None => {
@@ -184,7 +187,9 @@ impl InProcessStream {
                     let (payload, stream) = (packet.payload, &send_buffer.stream);
                     match handshake.handle_packet(payload, stream, &self.server, writer) {
                         HandshakeProgress::Continue => PacketOutcome::Reply,
-                        HandshakeProgress::Refused => PacketOutcome::Close,
+                        HandshakeProgress::Refused | HandshakeProgress::StartTls => {
+                            PacketOutcome::Close
+                        }
                         HandshakeProgress::Authenticated(login) => {
                             let session = handshake.open_session(*login, &self.server, writer);
                             session.map_or(PacketOutcome::Close, PacketOutcome::Authenticated)
@@ -200,7 +205,9 @@ impl InProcessStream {
                     self.send_buffer.set_control(Some(client.control().clone()));
                     self.phase = Phase::Session(client);
                 }
-                PacketOutcome::Quit | PacketOutcome::Close => self.phase = Phase::Over,
+                PacketOutcome::Quit | PacketOutcome::Close | PacketOutcome::StartTls => {
+                    self.phase = Phase::Over;
+                }
             }
             if !self.pending_bytes().is_empty() {
                 self.send_buffer.send(&mut self.writer)?;

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `server`, `server_state`, `status` | the server: started and stopped; what all connections share; status variables |
 //! | `listener`, `stream` | a TCP port, a Unix socket, a socket where shared memory is offered; one connection's bytes |
+//! | `layer`, `tls`, `compressed_stream` | what changes these bytes on their way |
 //! | [`instance_socket`] | the socket by which other processes reach the instance that has a folder open |
 //! | `worker` | the event loop that serves thousands of connections with a few threads |
 //! | `ready_queue`, `timers` | which connection is served next; deadlines |
@@ -34,6 +35,7 @@ mod auth_cache;
 mod auth_exchange;
 mod client_session;
 mod column_definition;
+mod compressed_stream;
 mod compute_turns;
 mod connection;
 mod connection_slots;
@@ -42,9 +44,11 @@ mod descriptors;
 mod error_packet;
 mod group_commit_delay;
 mod handshake;
+mod host_names;
 mod in_process;
 mod init_connect;
 mod io_buffers;
+mod layer;
 mod listener;
 mod local_infile;
 mod peer_credentials;
@@ -61,6 +65,7 @@ mod sync_thread;
 mod thread_pool;
 mod thread_priority;
 mod timers;
+mod tls;
 mod traffic;
 mod turn_monitor;
 mod worker;

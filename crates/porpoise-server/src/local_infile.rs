@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use porpoise_protocol::frame::PacketReader;
 
 use crate::send_buffer::SendBuffer;
-use crate::stream::Stream;
+use crate::stream::{Received, Stream};
 
 /// The longest packet that a client may send of a file: the most that `max_allowed_packet` can be.
 const FILE_PACKET_BYTES_MAX: usize = 1 << 30;
@@ -48,10 +48,9 @@ pub(crate) fn receive_file(
             }
             content.extend_from_slice(packet.payload);
         }
-        match connection.stream.read(reader.spare()) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => {
-                reader.filled(count);
+        match connection.stream.receive(&mut reader) {
+            Ok(Received::End) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(Received::Bytes { count, .. }) => {
                 let received = &connection.counters().bytes_received;
                 received.fetch_add(count as u64, Ordering::Relaxed);
                 last_progress = Instant::now();

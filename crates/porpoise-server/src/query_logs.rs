@@ -12,6 +12,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -25,6 +26,8 @@ const SECRET: &[u8] = b" <secret>";
 pub(crate) struct QueryLogs {
     general: LogFile,
     slow: LogFile,
+    /// How many statements the slow query log was told of.
+    pub slow_statements: AtomicU64,
 }
 
 /// A statement that took long.
@@ -46,6 +49,7 @@ impl Default for QueryLogs {
         QueryLogs {
             general: LogFile::new("Time                 Id Command    Argument"),
             slow: LogFile::new(""),
+            slow_statements: AtomicU64::new(0),
         }
     }
 }
@@ -69,6 +73,7 @@ impl QueryLogs {
 
     /// Tells the slow query log of a statement that has just ended.
     pub fn slow(&self, globals: &GlobalVariables, statement: &SlowStatement<'_>) {
+        self.slow_statements.fetch_add(1, Ordering::Relaxed);
         let now_us = now_us();
         let &SlowStatement {
             connection,

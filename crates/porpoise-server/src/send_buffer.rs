@@ -11,8 +11,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use porpoise_engine::Control;
+use porpoise_protocol::compressed::Algorithm;
 use porpoise_protocol::frame::PacketWriter;
 
+use crate::compressed_stream::CompressedStream;
 use crate::placement::Placement;
 use crate::stream::Stream;
 use crate::thread_pool;
@@ -24,7 +26,7 @@ const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct SendBuffer {
     pub stream: Stream,
-    /// Bytes to send before any other.
+    /// Bytes to send before any other, but after those that wait in a layer of the stream.
     unsent: Vec<u8>,
     /// How many of them are sent.
     sent: usize,
@@ -72,7 +74,7 @@ impl SendBuffer {
     }
 
     pub fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        !self.unsent.is_empty() || self.stream.has_pending()
     }
 
     /// Keeps a reply back, until its commit is durable or the other replies of its turn are there.
@@ -83,6 +85,21 @@ impl SendBuffer {
             self.unsent.extend_from_slice(writer.bytes());
         }
         writer.clear();
+    }
+
+    /// Puts compression over the stream, from which `received` has come already. What is unsent,
+    /// and what the writer holds, goes before the first frame.
+    pub fn start_compression(
+        &mut self,
+        algorithm: Algorithm,
+        received: &[u8],
+        writer: &mut PacketWriter,
+    ) {
+        self.hold(writer);
+        let unsent = std::mem::take(&mut self.unsent).split_off(std::mem::take(&mut self.sent));
+        let below = self.stream.take();
+        let frames = CompressedStream::new(below, algorithm, received, unsent);
+        self.stream = Stream::Compressed(Box::new(frames));
     }
 
     /// Drops what wasn't sent.
@@ -105,7 +122,7 @@ impl SendBuffer {
                 return Err(error);
             }
         };
-        if written == writer.len() {
+        if written == writer.len() && !self.stream.has_pending() {
             writer.clear();
             return Ok(SendProgress::Complete);
         }
@@ -150,7 +167,10 @@ impl SendBuffer {
             }
         }
         self.sent = 0;
-        Ok(SendProgress::Complete)
+        match self.stream.flush_pending() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(SendProgress::Partial),
+            result => result.map(|()| SendProgress::Complete),
+        }
     }
 
     /// Writes as much as fits, and measures now and then what it costs to wake the client.
@@ -179,11 +199,11 @@ impl SendBuffer {
         let mut progress = self.send(writer)?;
         let mut last_progress = Instant::now();
         while progress == SendProgress::Partial {
-            let before = self.sent;
+            let before = (self.sent, self.unsent.len());
             self.wait(Stream::wait_writable, timeout)?;
             progress = self.flush()?;
             self.check_interrupt()?;
-            if self.sent != before {
+            if (self.sent, self.unsent.len()) != before {
                 last_progress = Instant::now();
             } else if last_progress.elapsed() >= timeout {
                 return Err(io::ErrorKind::TimedOut.into());

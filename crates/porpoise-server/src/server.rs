@@ -46,6 +46,8 @@ pub enum StartError {
     Tcp(SocketAddr, io::Error),
     /// It can't listen on a Unix socket.
     Socket(PathBuf, io::Error),
+    /// What it is to offer TLS with can't be used.
+    Tls(String),
     /// It can't make or watch what a worker needs.
     Worker(io::Error),
 }
@@ -57,6 +59,7 @@ impl std::fmt::Display for StartError {
             StartError::Socket(path, error) => {
                 write!(f, "can't listen on {}: {error}", path.display())
             }
+            StartError::Tls(error) => write!(f, "can't set up TLS: {error}"),
             StartError::Worker(error) => write!(f, "can't start a worker: {error}"),
         }
     }
@@ -126,14 +129,30 @@ fn front_of(state: &Arc<ServerState>) -> Front {
         let state = weak.upgrade();
         state.map_or_else(Vec::new, |state| status_variables(&state))
     });
-    Front { lead, status }
+    let weak = Arc::downgrade(state);
+    let facts = Arc::new(move || {
+        let state = weak.upgrade();
+        state.map_or_else(Vec::new, |state| state.tls.facts())
+    });
+    let weak = Arc::downgrade(state);
+    let reload_tls = Arc::new(move |disables_on_error| match weak.upgrade() {
+        Some(state) => state.tls.reload(&state.engine, disables_on_error),
+        None => Ok(()),
+    });
+    Front {
+        lead,
+        status,
+        facts,
+        reload_tls,
+    }
 }
 
 impl Server {
     /// Listens, and serves the clients that connect, until [`stop`](Self::stop).
     ///
     /// # Errors
-    /// If an address or a path can't be listened on, or the system gives no event loop.
+    /// If an address or a path can't be listened on, a file for TLS that the variables name can't be
+    /// used, or the system gives no event loop.
     pub fn start(engine: Engine, options: &ServerOptions) -> Result<Server, StartError> {
         let listeners = open_listeners(&engine, options)?;
         let tcp = listeners.iter().filter_map(Listener::tcp_address).collect();
@@ -141,6 +160,9 @@ impl Server {
         let mut state = ServerState::new(engine);
         state.migration = options.migration;
         state.when_idle = options.when_idle;
+        if !options.tcp.is_empty() || options.socket.is_some() {
+            state.tls.open(&state.engine).map_err(StartError::Tls)?;
+        }
         let state = Arc::new(state);
         let front = state.engine.attach(front_of(&state));
         start_workers(&state, listeners, options.workers).map_err(StartError::Worker)?;

@@ -4,21 +4,27 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use compact_str::CompactString;
 use parking_lot::{Condvar, Mutex};
 use porpoise_engine::Account;
 use porpoise_engine::host_cache::Refusal;
+use porpoise_engine::policy::now_us;
 use porpoise_engine::{Engine, Error};
+use porpoise_protocol::compressed::Algorithm;
+use porpoise_protocol::flags::Capabilities;
 
 use crate::account_limits::{AccountLimits, AccountSlot};
 use crate::auth_cache::AuthCache;
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::descriptors::{self, DescriptorRequest, SpareDescriptor};
 use crate::group_commit_delay::GroupCommitDelay;
+use crate::host_names::{ClientHost, HostNames};
 use crate::placement::MigrationPolicy;
 use crate::query_logs::QueryLogs;
-use crate::stream::Peer;
+use crate::stream::{Peer, Stream};
 use crate::sync_thread::{SyncTasks, SyncThread};
 use crate::thread_pool::ThreadPool;
+use crate::tls::Tls;
 use crate::traffic::TrafficCounters;
 use crate::worker::{WorkerInbox, WorkerMessage};
 
@@ -27,6 +33,7 @@ pub(crate) struct ServerState {
     pub engine: Engine,
     pub thread_pool: Arc<ThreadPool>,
     pub auth_cache: AuthCache,
+    pub tls: Tls,
     pub group_commit_delay: GroupCommitDelay,
     pub sync_thread: Arc<SyncThread>,
     pub migration: MigrationPolicy,
@@ -42,6 +49,7 @@ pub(crate) struct ServerState {
     /// Of connections that no worker has yet.
     pub traffic: Arc<TrafficCounters>,
     account_limits: AccountLimits,
+    pub host_names: Arc<HostNames>,
     pub query_logs: QueryLogs,
     pub aborted_clients: AtomicU64,
     pub aborted_connects: AtomicU64,
@@ -61,6 +69,7 @@ impl ServerState {
             engine,
             thread_pool: Arc::default(),
             auth_cache: AuthCache::default(),
+            tls: Tls::default(),
             group_commit_delay: GroupCommitDelay::default(),
             sync_thread: Arc::default(),
             migration: MigrationPolicy::default(),
@@ -72,6 +81,7 @@ impl ServerState {
             stop_request: StopRequest::default(),
             traffic: Arc::default(),
             account_limits: AccountLimits::default(),
+            host_names: Arc::default(),
             query_logs: QueryLogs::default(),
             aborted_clients: AtomicU64::new(0),
             aborted_connects: AtomicU64::new(0),
@@ -126,15 +136,22 @@ impl ServerState {
     }
 
     /// One of the connections that the account may have; `None` where there is no limit.
+    ///
+    /// # Errors
+    /// 1203 or 1226 if it has as many as it may have, at a time or in an hour.
     pub fn take_account_slot(
         &self,
         account: Option<&Account>,
     ) -> Result<Option<AccountSlot>, Error> {
+        let Some(account) = account else {
+            return Ok(None);
+        };
         let most = self.engine.variables().max_user_connections();
-        match account {
-            Some(account) => self.account_limits.take(account, most),
-            None => Ok(None),
-        }
+        let slot = self.account_limits.take(account, most)?;
+        let limits = &account.policy.limits;
+        let counted = account.usage.count_connection(limits, now_us());
+        counted.map_err(|reached| Error::user_hour_reached(&account.user, reached.most))?;
+        Ok(slot)
     }
 
     /// A client broke off before it had logged in, sent what isn't a login, or took too long.
@@ -150,31 +167,86 @@ impl ServerState {
         }
     }
 
-    /// Whether clients may come by this way in: without TLS, TCP isn't secure.
+    /// Whether clients may log in over this stream.
     ///
     /// # Errors
     /// 3159 if `require_secure_transport` forbids it.
-    pub fn check_transport(&self, peer: Peer) -> Result<(), Error> {
-        match peer {
-            Peer::Tcp(_) if self.engine.variables().require_secure_transport() => {
-                self.aborted_connects.fetch_add(1, Ordering::Relaxed);
-                Err(Error::secure_transport_required())
-            }
-            Peer::Tcp(_) | Peer::Unix | Peer::SameUser => Ok(()),
+    pub fn check_transport(&self, stream: &Stream) -> Result<(), Error> {
+        match self.engine.variables().require_secure_transport() && !stream.is_secure() {
+            true => Err(Error::secure_transport_required()),
+            false => Ok(()),
         }
     }
 
-    /// Whether clients of this host may try to log in.
+    /// What a stream may carry beside packets as they are: TLS, compression.
+    pub fn layers_of(&self, stream: &Stream) -> Capabilities {
+        let mut layers = Capabilities::empty();
+        if stream.can_have_layers() {
+            layers.set(Capabilities::SSL, self.tls.is_on());
+            for word in self.compression_algorithms().split(',') {
+                layers |= match word.trim() {
+                    "zlib" => Capabilities::COMPRESS,
+                    "zstd" => Capabilities::ZSTD_COMPRESSION,
+                    _ => Capabilities::empty(),
+                };
+            }
+        }
+        layers
+    }
+
+    fn compression_algorithms(&self) -> CompactString {
+        let variables = self.engine.variables();
+        variables.get_text("protocol_compression_algorithms")
+    }
+
+    /// Whether clients may come whose packets are compressed so, or not at all.
+    ///
+    /// # Errors
+    /// 3922 if they have to be compressed, 3923 for a level that there isn't.
+    pub fn check_compression(
+        &self,
+        algorithm: Option<Algorithm>,
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        match algorithm {
+            None if stream.is_ring() || stream.is_in_process() => Ok(()),
+            Some(Algorithm::Zstd { level }) if !(1..=22).contains(&level) => {
+                Err(Error::wrong_compression_level("zstd"))
+            }
+            Some(_) => Ok(()),
+            None if self.compression_algorithms().contains("uncompressed") => Ok(()),
+            None => Err(Error::wrong_compression_algorithm("uncompressed")),
+        }
+    }
+
+    /// Whether clients of this host may try to log in, and the host, which may still have to be
+    /// looked up: then [`check_host`](Self::check_host) is to follow.
     ///
     /// # Errors
     /// 1129 if they have broken off too often, 1130 if no account is for them.
-    pub fn check_host(&self, peer: Peer) -> Result<(), Error> {
+    pub fn admit_host(&self, peer: Peer) -> Result<ClientHost, Error> {
         self.check_connect_errors(peer)?;
-        if peer == Peer::SameUser || self.engine.hears_host(&peer.host(), peer.ip()) {
+        let by_address = self.engine.variables().get_u64("skip_name_resolve") != 0;
+        let host = match peer.remote_ip() {
+            Some(address) if !by_address => self.host_names.find(address, &self.engine.shared),
+            _ => ClientHost::Known(peer.host().into()),
+        };
+        if let ClientHost::Known(host) = &host {
+            self.check_host(peer, host)?;
+        }
+        Ok(host)
+    }
+
+    /// Whether any account is for users from this host.
+    ///
+    /// # Errors
+    /// 1130 if none is.
+    pub fn check_host(&self, peer: Peer, host: &str) -> Result<(), Error> {
+        if peer == Peer::SameUser || self.engine.hears_host(host, peer.ip()) {
             return Ok(());
         }
         self.record_refused(peer, Refusal::NoAccount);
-        Err(Error::host_not_privileged(peer.host()))
+        Err(Error::host_not_privileged(host))
     }
 
     fn check_connect_errors(&self, peer: Peer) -> Result<(), Error> {

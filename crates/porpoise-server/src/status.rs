@@ -18,7 +18,7 @@ pub(crate) fn status_variables(server: &ServerState) -> Vec<(&'static str, u64)>
     };
     let threads = server.thread_pool.counts();
     let commands = sum(|traffic| &traffic.commands);
-    vec![
+    let mut values = vec![
         ("Aborted_clients", load(&server.aborted_clients)),
         ("Aborted_connects", load(&server.aborted_connects)),
         ("Bytes_received", sum(|traffic| &traffic.bytes_received)),
@@ -55,7 +55,10 @@ pub(crate) fn status_variables(server: &ServerState) -> Vec<(&'static str, u64)>
         ),
         ("Shared_memory_spins_won", sum(|traffic| &traffic.spins_won)),
         ("Shared_memory_wakeups", sum(|traffic| &traffic.wakeups)),
+        ("Slow_queries", load(&server.query_logs.slow_statements)),
         ("Threads_cached", threads.standbys),
         ("Threads_created", threads.created),
-    ]
+    ];
+    values.extend(server.tls.counters.values());
+    values
 }

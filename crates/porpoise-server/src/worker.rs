@@ -425,7 +425,9 @@ impl EventLoop {
                 WorkerMessage::CommitDurable(token, result) => self.commit_durable(token, result),
                 // Commits are synced before this worker waits.
                 WorkerMessage::SyncPending => {}
-                WorkerMessage::Killed(token) => self.enqueue(token),
+                WorkerMessage::Killed(token) | WorkerMessage::HostFound(token) => {
+                    self.enqueue(token);
+                }
                 WorkerMessage::Stop(grace_ends) => self.stop(grace_ends),
             }
         }

@@ -184,6 +184,10 @@ fn users_that_do_not_exist_and_accounts_of_all_kinds_are_refused_alike() {
         "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK",
         "CREATE USER lockedout ACCOUNT LOCK",
         "CREATE USER expired IDENTIFIED BY 'secret' PASSWORD EXPIRE",
+        "CREATE USER old IDENTIFIED BY 'secret' PASSWORD EXPIRE INTERVAL 1 DAY",
+        "CREATE USER limited IDENTIFIED BY 'secret' WITH MAX_USER_CONNECTIONS 1",
+        "CREATE USER twice IDENTIFIED BY 'before'",
+        "ALTER USER twice IDENTIFIED BY 'secret' RETAIN CURRENT PASSWORD",
         "CREATE USER nopass",
         "CREATE USER elsewhere@'203.0.113.9' IDENTIFIED BY 'secret'",
         "CREATE USER daemon IDENTIFIED WITH auth_socket",
@@ -196,6 +200,9 @@ fn users_that_do_not_exist_and_accounts_of_all_kinds_are_refused_alike() {
         "locked",
         "lockedout",
         "expired",
+        "old",
+        "limited",
+        "twice",
         "nopass",
         "elsewhere",
         "daemon",
@@ -228,6 +235,7 @@ fn users_that_do_not_exist_are_asked_by_any_plugin_that_accounts_have_and_always
         "CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'",
         "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK",
         "CREATE USER natnone IDENTIFIED WITH mysql_native_password",
+        "ALTER USER sha IDENTIFIED BY 'another' RETAIN CURRENT PASSWORD",
     ]);
     for path in LOGIN_PATHS {
         for guess in GUESSES {
@@ -268,6 +276,96 @@ fn what_bars_an_account_is_told_to_its_owner() {
     }
     // An empty password proves nothing.
     assert_eq!(number("lockedout", ""), 1045);
+}
+
+#[test]
+fn too_many_wrong_passwords_lock_an_account_for_everybody() {
+    let server = start(&[
+        "CREATE USER u IDENTIFIED BY 'secret' FAILED_LOGIN_ATTEMPTS 2 PASSWORD_LOCK_TIME 3",
+        "CREATE USER v IDENTIFIED BY 'secret' FAILED_LOGIN_ATTEMPTS 2",
+    ]);
+    let number = |user: &str, password: &str| server.local(user, password).err().map(|e| e.0);
+    assert_eq!(number("u", "guess"), Some(1045));
+    // The right one in between: they have to be in a row.
+    assert_eq!(number("u", "secret"), None);
+    assert_eq!(number("u", "guess"), Some(1045));
+    assert_eq!(number("u", "guess"), Some(3955));
+    // Who goes on guessing doesn't learn which one is right.
+    assert_eq!(number("u", "secret"), Some(3955));
+    assert_eq!(number("u", ""), Some(3955));
+    server.root().query("ALTER USER u ACCOUNT UNLOCK");
+    assert_eq!(number("u", "secret"), None);
+    // Without a time there is no lock.
+    for _ in 0..4 {
+        assert_eq!(number("v", "guess"), Some(1045));
+    }
+    assert_eq!(number("v", "secret"), None);
+}
+
+#[test]
+fn connections_of_an_account_are_limited() {
+    let server = start(&[
+        "CREATE USER few IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 2",
+        "CREATE USER seldom IDENTIFIED BY 'x' WITH MAX_CONNECTIONS_PER_HOUR 2",
+    ]);
+    let connect = |user: &str| server.local(user, "x").map_err(|error| error.0);
+    let first = connect("few").unwrap();
+    let _second = connect("few").unwrap();
+    assert_eq!(connect("few").err(), Some(1226));
+    drop(first);
+    eventually(|| connect("few").is_ok());
+    for _ in 0..2 {
+        connect("seldom").unwrap();
+    }
+    assert_eq!(connect("seldom").err(), Some(1226));
+    server.root().query("FLUSH USER_RESOURCES");
+    connect("seldom").unwrap();
+}
+
+#[test]
+fn an_account_acts_as_the_one_that_it_has_proxy_on_where_that_is_wanted() {
+    let server = start(&[
+        "CREATE USER worker IDENTIFIED WITH mysql_native_password BY 'x'",
+        "CREATE USER boss IDENTIFIED BY 'y' ACCOUNT LOCK",
+        "GRANT PROXY ON boss TO worker",
+    ]);
+    let who = || {
+        let mut worker = server.local("worker", "x").unwrap();
+        let shown = worker.query("SELECT CONCAT_WS(',', USER(), CURRENT_USER(), @@proxy_user)");
+        shown.value().to_string()
+    };
+    assert_eq!(who(), "worker@localhost,worker@%");
+    let mut root = server.root();
+    assert!(root.query("SET GLOBAL check_proxy_users = ON").is_ok());
+    assert_eq!(who(), "worker@localhost,worker@%");
+    assert!(
+        root.query("SET GLOBAL mysql_native_password_proxy_users = ON")
+            .is_ok()
+    );
+    assert_eq!(who(), "worker@localhost,boss@%,'worker'@'%'");
+    assert!(root.query("REVOKE PROXY ON boss FROM worker").is_ok());
+    assert_eq!(who(), "worker@localhost,worker@%");
+}
+
+#[test]
+fn both_passwords_of_an_account_let_in() {
+    let server = start(&[
+        "CREATE USER u IDENTIFIED BY 'one'",
+        "ALTER USER u IDENTIFIED BY 'two' RETAIN CURRENT PASSWORD",
+        "CREATE USER n IDENTIFIED WITH mysql_native_password BY 'one'",
+        "ALTER USER n IDENTIFIED BY 'two' RETAIN CURRENT PASSWORD",
+    ]);
+    for user in ["u", "n"] {
+        // The second time they are in the cache.
+        for password in ["one", "two", "one", "two"] {
+            server.local(user, password).unwrap();
+        }
+        assert_eq!(server.local(user, "three").err().unwrap().0, 1045);
+        let discard = format!("ALTER USER {user} DISCARD OLD PASSWORD");
+        assert!(server.root().query(&discard).is_ok());
+        assert_eq!(server.local(user, "one").err().unwrap().0, 1045);
+        server.local(user, "two").unwrap();
+    }
 }
 
 #[test]

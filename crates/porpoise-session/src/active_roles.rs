@@ -21,9 +21,8 @@ fn active(state: &SessionState, account: &Account) -> Vec<Arc<Account>> {
     state.active_roles.iter().filter(granted).cloned().collect()
 }
 
-/// What an account and its session's active roles may do together.
-pub fn with_roles(state: &SessionState, account: &Account) -> Arc<Grants> {
-    let mut all = Grants::clone(&account.grants.load());
+/// The roles whose privileges the session has: its active ones, and those that these have.
+pub fn enabled(state: &SessionState, account: &Account) -> Vec<Arc<Account>> {
     let mut seen: Vec<Arc<Account>> = Vec::new();
     let mut waiting = active(state, account);
     while let Some(role) = waiting.pop() {
@@ -34,7 +33,6 @@ pub fn with_roles(state: &SessionState, account: &Account) -> Arc<Grants> {
             continue;
         }
         let grants = role.grants.load();
-        all.add_all(&grants);
         let below = state.reached_roles.iter().filter(|below| {
             grants
                 .roles
@@ -43,6 +41,15 @@ pub fn with_roles(state: &SessionState, account: &Account) -> Arc<Grants> {
         });
         waiting.extend(below.cloned());
         seen.push(role);
+    }
+    seen
+}
+
+/// What an account and its session's active roles may do together.
+pub fn with_roles(state: &SessionState, account: &Account) -> Arc<Grants> {
+    let mut all = Grants::clone(&account.grants.load());
+    for role in enabled(state, account) {
+        all.add_all(&role.grants.load());
     }
     Arc::new(all)
 }

@@ -18,6 +18,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use porpoise_accounts::policy::now_us;
 use porpoise_accounts::role;
 use porpoise_accounts::{Accounts, Grants};
 use porpoise_catalog::View;
@@ -29,7 +30,7 @@ use porpoise_planner::plan::Plan;
 use porpoise_sql::ast;
 
 use crate::active_roles;
-use crate::session_state::SessionState;
+use crate::session_state::{Restriction, SessionState};
 
 /// What a session may run: it was compared with the session's privileges.
 #[derive(Debug)]
@@ -82,6 +83,16 @@ pub fn check_admin(state: &SessionState, privilege: Privilege, dynamic: &str) ->
                 format!("{} or {dynamic}", privilege.name())
             };
             Err(Error::specific_access_denied(names))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the session has a dynamic privilege, or SUPER, which stands for it.
+fn check_dynamic(state: &SessionState, name: &str) -> Result<()> {
+    match grants(state) {
+        Some(grants) if !grants.has_dynamic(name) && !grants.global.has(Privilege::Super) => {
+            Err(Error::specific_access_denied(format!("SUPER or {name}")))
         }
         _ => Ok(()),
     }
@@ -170,7 +181,7 @@ pub fn changes_what_lasts(state: &SessionState, statement: &ast::Statement) -> b
         S::DropView { .. } | S::RenameTable(_) | S::CreateView(_) | S::DropStored { .. } => true,
         S::CreateUser(_) | S::AlterUser(_) | S::DropUser { .. } | S::RenameUser(_) => true,
         S::CreateRole { .. } | S::DropRole { .. } | S::SetDefaultRole { .. } => true,
-        S::SetPassword { .. } | S::Grant(_) | S::Revoke(_) => true,
+        S::SetPassword { .. } | S::Grant(_) | S::Revoke(_) | S::Component { .. } => true,
         S::Begin { read_only, .. } => *read_only == Some(false),
         _ => false,
     }
@@ -257,6 +268,9 @@ pub fn plan<'a>(
     accounts: &Accounts,
     plan: &'a Plan,
 ) -> Result<Privileged<'a, Plan>> {
+    if state.restriction != Restriction::None {
+        check_restriction(state, plan.writes())?;
+    }
     check_accesses(state, accounts, &plan.accesses)?;
     Ok(Privileged(plan))
 }
@@ -264,6 +278,9 @@ pub fn plan<'a>(
 /// What the session is told where there is no plan: that it may not name what the statement names,
 /// or why there is none.
 pub fn refuse(state: &SessionState, accounts: &Accounts, failed: PlanError) -> Error {
+    if state.must_change_password() {
+        return Error::must_change_password();
+    }
     failed.after_check(|accesses| check_accesses(state, accounts, accesses))
 }
 
@@ -300,9 +317,6 @@ fn check_accesses(state: &SessionState, accounts: &Accounts, accesses: &Accesses
     let Some(account) = &state.account else {
         return Ok(());
     };
-    if state.must_change_password {
-        return Err(Error::must_change_password());
-    }
     if accesses.are_allowed_by(account.grants.load().global) {
         return Ok(());
     }
@@ -432,13 +446,42 @@ pub fn statement<'a>(
         statement,
         ast::Statement::AlterUser(_) | ast::Statement::SetPassword { .. }
     );
-    if state.must_change_password && !changes_password {
-        return Err(Error::must_change_password());
+    if state.restriction != Restriction::None
+        && !(state.must_change_password() && changes_password)
+        && !has_plan(statement)
+    {
+        check_restriction(state, changes_what_lasts(state, statement))?;
     }
     if state.account.is_some() {
         StatementCheck { state }.statement(statement)?;
     }
     Ok(Privileged(statement))
+}
+
+/// Whether a statement is counted, and refused, when its plan is checked.
+fn has_plan(statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    matches!(
+        statement,
+        S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) | S::LoadData(_)
+    )
+}
+
+/// A statement of a session that may not run every one: its password has expired (1820), or what
+/// its account may do in an hour is used up (1226).
+#[cold]
+fn check_restriction(state: &SessionState, changes: bool) -> Result<()> {
+    match (state.restriction, &state.account) {
+        (Restriction::MustChangePassword, _) => Err(Error::must_change_password()),
+        (Restriction::Limited, Some(account)) => {
+            let limits = &account.policy.limits;
+            let counted = account.usage.count_statement(limits, changes, now_us());
+            counted.map_err(|reached| {
+                Error::user_limit_reached(&account.user, reached.resource, reached.most)
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 struct StatementCheck<'a> {
@@ -454,6 +497,7 @@ impl StatementCheck<'_> {
             // They have plans, or expressions and statements within that have.
             S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) | S::LoadData(_) => Ok(()),
             S::Do(_) | S::Call { .. } | S::Explain(_) => Ok(()),
+            S::Empty => Ok(()),
             S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => Ok(()),
             // The session's own business.
             S::Begin { .. } | S::Commit(_) | S::Rollback(_) | S::Savepoint(_) => Ok(()),
@@ -522,7 +566,11 @@ impl StatementCheck<'_> {
             }),
             S::LockInstance { .. } => check_admin(self.state, P::Super, "BACKUP_ADMIN"),
             S::Flush { targets, .. } => self.flush(targets),
+            S::ReloadTls { .. } => check_dynamic(self.state, "CONNECTION_ADMIN"),
             S::Reset(_) => check_admin(self.state, P::Reload, ""),
+            // INSERT and DELETE on mysql.component, which nobody has on that table alone.
+            S::Component { install: true, .. } => self.schema("mysql", P::Insert),
+            S::Component { install: false, .. } => self.schema("mysql", P::Delete),
             // It has no effect but its error.
             S::Unsupported { .. } => Ok(()),
         }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use porpoise_catalog::TableId;
+use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_planner::plan::Plan;
 use porpoise_sql::{Digest, Literals, ParamMask};
 
@@ -36,6 +37,8 @@ pub struct PlanKey {
 pub struct CachedPlan {
     /// The plan; immutable, executed by any number of sessions at a time.
     pub plan: Plan,
+    /// What SHOW STATUS counts the statement as.
+    pub command: Option<CountedCommand>,
     /// The version of the catalog that names were resolved in. The plan is good for no other.
     pub catalog_version: u64,
     /// The statement it was made from: column names are found in the current text by way of it.

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use porpoise_accounts::Account;
+use porpoise_accounts::tls::ClientTls;
 use porpoise_catalog::TemporaryTables;
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
@@ -15,6 +16,17 @@ use crate::locked_tables::LockedTables;
 
 /// Where LOAD DATA reads from.
 pub type Source = Box<dyn Read + Send + Sync>;
+
+/// Why a session may not run every statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Restriction {
+    #[default]
+    None,
+    /// Its account's statements of an hour are limited (1226).
+    Limited,
+    /// The account's password has expired: until it has a new one, nothing else runs (1820).
+    MustChangePassword,
+}
 
 /// Variables, and what the session holds: temporary tables, locked ones, its account and roles.
 /// What reads variables alone takes the [`SessionVars`], which it dereferences to.
@@ -28,8 +40,12 @@ pub struct SessionState {
     pub waiter: Arc<Waiter>,
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
-    /// Its password has expired: until it has a new one, nothing else runs (1820).
-    pub must_change_password: bool,
+    /// How its connection is encrypted; `None` if it isn't.
+    pub tls: Option<Arc<ClientTls>>,
+    /// By what its packets are compressed, and at which level; `None` if they aren't.
+    pub compression: Option<(&'static str, u8)>,
+    /// Why not every statement may run; nothing for most accounts.
+    pub(crate) restriction: Restriction,
     /// The file of the LOAD DATA that runs.
     pub load_source: Option<Source>,
     /// Roles that SET ROLE or the login made active.
@@ -51,13 +67,46 @@ impl SessionState {
             temporary_tables: TemporaryTables::new(),
             waiter: Arc::default(),
             account: None,
-            must_change_password: false,
+            tls: None,
+            compression: None,
+            restriction: Restriction::None,
             load_source: None,
             active_roles: Vec::new(),
             reached_roles: Vec::new(),
             locked_tables: LockedTables::default(),
             global_read_lock: None,
         }
+    }
+}
+
+impl SessionState {
+    /// The session is an account's from now on; an embedded program has none.
+    /// `default_lifetime_days` is `default_password_lifetime`.
+    pub fn set_account(&mut self, account: Option<Arc<Account>>, default_lifetime_days: u64) {
+        self.restriction = match &account {
+            Some(own) if own.must_change_password(default_lifetime_days) => {
+                Restriction::MustChangePassword
+            }
+            own => limited(own.as_deref()),
+        };
+        self.account = account;
+    }
+
+    /// The account's password has expired: until it has a new one, nothing else runs (1820).
+    pub fn must_change_password(&self) -> bool {
+        self.restriction == Restriction::MustChangePassword
+    }
+
+    /// The account has a new password.
+    pub fn password_changed(&mut self) {
+        self.restriction = limited(self.account.as_deref());
+    }
+}
+
+fn limited(account: Option<&Account>) -> Restriction {
+    match account {
+        Some(own) if own.policy.limits.count_statements() => Restriction::Limited,
+        _ => Restriction::None,
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use porpoise_accounts::Accounts;
+use porpoise_accounts::component::Components;
 use porpoise_accounts::host_cache::HostCache;
 use porpoise_catalog::Definitions;
 use porpoise_catalog::{Catalog, Dictionary};
@@ -43,6 +44,8 @@ pub struct Shared {
     pub dictionary: Dictionary,
     /// The accounts and roles, and what is granted to them.
     pub accounts: Accounts,
+    /// INSTALL COMPONENT.
+    pub components: Components,
 }
 
 /// A server in front of the engine, as far as the engine needs it. There may be several.
@@ -54,6 +57,11 @@ pub struct Front {
     /// What the server counts itself: names of SHOW STATUS and their values. Those that end in
     /// `_time` are seconds since 1970.
     pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
+    /// What else it has to show: names of SHOW STATUS and their values.
+    pub facts: Arc<dyn Fn() -> Vec<(&'static str, String)> + Send + Sync>,
+    /// Reads the files of TLS anew; with true it is off after an error. The error says what can't
+    /// be used.
+    pub reload_tls: Arc<dyn Fn(bool) -> std::result::Result<(), String> + Send + Sync>,
 }
 
 impl Shared {
@@ -69,6 +77,23 @@ impl Shared {
     /// How many connections there have been.
     pub fn connections(&self) -> u64 {
         self.connection_ids.load(Ordering::Relaxed) - 1
+    }
+
+    /// What the server in front of this engine has to show beside its counters. Of several servers
+    /// the first speaks: they share their variables.
+    pub fn server_facts(&self) -> Vec<(&'static str, String)> {
+        let fronts = self.fronts.read().clone();
+        fronts
+            .first()
+            .map_or_else(Vec::new, |(_, front)| (front.facts)())
+    }
+
+    /// ALTER INSTANCE RELOAD TLS, at each server.
+    pub fn reload_tls(&self, disables_on_error: bool) -> std::result::Result<(), String> {
+        let fronts = self.fronts.read().clone();
+        fronts
+            .iter()
+            .try_for_each(|(_, front)| (front.reload_tls)(disables_on_error))
     }
 
     /// The counters of the servers in front of this engine, added up.

@@ -38,8 +38,8 @@ mod show;
 mod statement;
 
 pub use account::{
-    Account, Auth, CreateUser, Grant, GrantObject, Privilege, Revoke, RevokeWhat, RoleSet, Secret,
-    TlsRequirement, UserSpec,
+    Account, Auth, CreateUser, Grant, GrantObject, PasswordOption, Privilege, Revoke, RevokeWhat,
+    RoleSet, Secret, TlsRequirement, UserSpec,
 };
 pub use change::{
     Assignment, Delete, Duplicates, Insert, InsertSource, LoadData, LoadTarget, Priority, Update,

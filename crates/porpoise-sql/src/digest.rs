@@ -41,7 +41,7 @@
 
 use crate::ast::{Span, Statement};
 use crate::error::ParseError;
-use crate::lexer::{Lexer, LiteralKind, LiteralValue, Modes, TokenKind, literal_value};
+use crate::lexer::{Lexer, LiteralKind, LiteralValue, Modes, TokenKind, is_blank, literal_value};
 use crate::parser::{self, Parsed};
 use smallvec::SmallVec;
 use std::hash::{BuildHasher, RandomState};
@@ -188,10 +188,9 @@ pub fn digest(sql: &[u8], modes: Modes, literals: &mut Literals) -> Option<Diges
                 hashed = token.end as usize;
             }
             TokenKind::End => break,
-            TokenKind::Semicolon => match lexer.next().kind {
-                TokenKind::End => break,
-                _ => return None,
-            },
+            // A comment behind it is a statement of its own.
+            TokenKind::Semicolon if is_blank(sql, token.end as usize) => break,
+            TokenKind::Semicolon => return None,
             TokenKind::Placeholder | TokenKind::Invalid => return None,
             _ => {}
         }

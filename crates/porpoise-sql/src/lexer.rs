@@ -213,8 +213,31 @@ static CLASS: [u8; 256] = {
     table
 };
 
+/// Whether only semicolons and space follow from byte `at` on, which MySQL cuts off a text before it
+/// looks at it. One NUL among them ends the text, as programs in C may send it (mysqlslap does).
+pub(crate) fn is_blank(sql: &[u8], at: usize) -> bool {
+    let rest = sql.get(at..).unwrap_or_default();
+    let mut nuls = 0;
+    rest.iter().all(|&byte| {
+        nuls += u32::from(byte == 0);
+        byte == b';' || is(byte, SPACE) || (byte == 0 && nuls == 1)
+    })
+}
+
 fn is(byte: u8, class: u8) -> bool {
     CLASS[byte as usize] & class != 0
+}
+
+/// Whether only comments, semicolons and space follow from byte `at` on.
+pub fn is_without_statement(sql: &[u8], at: usize, modes: Modes) -> bool {
+    let mut lexer = Lexer::new(sql, at, modes);
+    loop {
+        match lexer.next().kind {
+            TokenKind::End => return true,
+            TokenKind::Semicolon => {}
+            _ => return false,
+        }
+    }
 }
 
 /// Cuts text into tokens.
@@ -229,6 +252,7 @@ pub struct Lexer<'a> {
     after_dot: bool,
     in_executable: bool,
     saw_executable: bool,
+    saw_comment: bool,
 }
 
 impl<'a> Lexer<'a> {
@@ -243,12 +267,18 @@ impl<'a> Lexer<'a> {
             after_dot: false,
             in_executable: false,
             saw_executable: false,
+            saw_comment: false,
         }
     }
 
     /// Whether an executable comment was met, of whatever version.
     pub fn saw_executable_comment(&self) -> bool {
         self.saw_executable
+    }
+
+    /// Whether a comment of any kind was met.
+    pub fn saw_comment(&self) -> bool {
+        self.saw_comment
     }
 
     fn peek(&self, ahead: usize) -> u8 {
@@ -271,6 +301,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn skip_line(&mut self) {
+        self.saw_comment = true;
         match self.rest().iter().position(|b| *b == b'\n') {
             Some(n) => self.at += n + 1,
             None => self.at = self.sql.len(),
@@ -313,6 +344,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn skip_comment(&mut self) -> bool {
+        self.saw_comment = true;
         if self.peek(2) != b'!' {
             let start = self.at;
             self.at += 2;
@@ -369,7 +401,7 @@ impl<'a> Lexer<'a> {
             return self.invalid(self.at);
         }
         let start = self.at;
-        if start >= self.sql.len() {
+        if start >= self.sql.len() || (self.sql[start] == 0 && is_blank(self.sql, start)) {
             return Token {
                 kind: TokenKind::End,
                 start: start as u32,

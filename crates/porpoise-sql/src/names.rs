@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::ast::{ColumnRef, Ident, ObjectName, SelectItem};
+use crate::ast::{ColumnRef, Expr, Ident, Join, ObjectName, SelectItem};
 
 /// A column that `*` stands for, or the name of an item that is an expression.
 #[derive(Clone, Debug)]
@@ -24,6 +24,7 @@ pub struct ResolvedNames {
     columns: HashMap<usize, ColumnRef>,
     tables: HashMap<usize, ObjectName>,
     items: HashMap<usize, Vec<NamedItem>>,
+    joins: HashMap<usize, Option<Expr>>,
 }
 
 fn place<T>(of: &T) -> usize {
@@ -44,6 +45,22 @@ impl ResolvedNames {
     /// Notes what an item of a select list gives.
     pub fn note_item(&mut self, written: &SelectItem, gives: Vec<NamedItem>) {
         self.items.insert(place(written), gives);
+    }
+
+    /// Notes the condition that USING or NATURAL stands for, with full names; `None` where the sides
+    /// have no column in common.
+    pub fn note_join(&mut self, written: &Join, condition: Option<Expr>) {
+        self.joins.insert(place(written), condition);
+    }
+
+    /// The tables and views that FROM names, each place of the text one.
+    pub fn tables(&self) -> impl Iterator<Item = &ObjectName> {
+        self.tables.values()
+    }
+
+    /// The condition that USING or NATURAL stands for, if it was noted.
+    pub fn join(&self, written: &Join) -> Option<Option<&Expr>> {
+        self.joins.get(&place(written)).map(Option::as_ref)
     }
 
     /// The column that a reference means.

@@ -80,7 +80,7 @@ pub struct Parsed {
 }
 
 /// Parses the statement that begins at byte `at` of `sql`; `None` when there is none, only space
-/// and comments up to a semicolon or the end.
+/// and semicolons up to the end. Comments alone are a [`Statement::Empty`].
 ///
 /// ```
 /// use porpoise_sql::{Modes, parse_statement};
@@ -208,19 +208,26 @@ impl<'a> Parser<'a> {
 
     fn whole_statement(&mut self) -> Result<Option<Parsed>> {
         let first = self.tok(0).token;
-        match first.kind {
-            TokenKind::End | TokenKind::Semicolon => return Ok(None),
-            _ => {}
-        }
-        let statement = self.statement()?;
+        let statement = match first.kind {
+            TokenKind::End | TokenKind::Semicolon
+                if lexer::is_blank(self.sql, first.start as usize) =>
+            {
+                if !self.lexer.saw_comment() {
+                    return Ok(None);
+                }
+                Statement::Empty
+            }
+            _ => self.statement()?,
+        };
         let span = Span {
             start: first.start,
-            end: self.last_end,
+            end: self.last_end.max(first.start),
         };
         let last = self.tok(0).token;
         let next = match last.kind {
             TokenKind::End => self.sql.len(),
-            TokenKind::Semicolon => self.next_statement_start(last.end as usize),
+            TokenKind::Semicolon if lexer::is_blank(self.sql, last.end as usize) => self.sql.len(),
+            TokenKind::Semicolon => last.end as usize,
             _ => return Err(self.syntax_error()),
         };
         Ok(Some(Parsed {
@@ -230,19 +237,6 @@ impl<'a> Parser<'a> {
             span,
             next,
         }))
-    }
-
-    /// Where the next statement begins behind a semicolon. More semicolons, spaces and comments up
-    /// to the end are none.
-    fn next_statement_start(&self, semicolon_end: usize) -> usize {
-        let mut lexer = Lexer::new(self.sql, semicolon_end, self.modes);
-        loop {
-            match lexer.next().kind {
-                TokenKind::Semicolon => {}
-                TokenKind::End => return self.sql.len(),
-                _ => return semicolon_end,
-            }
-        }
     }
 
     // -- Tokens
@@ -813,6 +807,7 @@ impl<'a> Parser<'a> {
             "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.maintain(word),
             "FLUSH" => self.flush(),
             "RESET" => self.reset(),
+            "INSTALL" | "UNINSTALL" if self.at_ahead(1, "COMPONENT") => self.component(),
             "GRANT" => self.grant(),
             "REVOKE" => self.revoke(),
             _ => match UNSUPPORTED

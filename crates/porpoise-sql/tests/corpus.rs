@@ -14,6 +14,10 @@ fn statements(file: &str) -> Vec<String> {
         .split_inclusive(|b| *b == b'\n')
         .filter(|line| !line.starts_with(b"DELIMITER"));
     let sql: Vec<u8> = lines.flatten().copied().collect();
+    // What DELIMITER makes the end of a statement.
+    let sql = String::from_utf8_lossy(&sql)
+        .replace(";;", ";")
+        .into_bytes();
     let after_semicolon = |at: usize| {
         sql[at..]
             .iter()

@@ -204,12 +204,17 @@ fn statements_are_taken_one_by_one() {
         panic!("a statement")
     };
     assert_eq!(one.span.of(sql), b"SELECT 1");
-    assert_eq!(parse_statement(sql, one.next, Modes::NONE), Ok(None));
+    // Nothing but a comment is a statement only where the text ends.
+    assert!(parse_statement(sql, one.next, Modes::NONE).is_err());
     let Ok(Some(two)) = parse_statement(sql, 21, Modes::NONE) else {
         panic!("a statement")
     };
     assert_eq!(two.span.of(sql), b"SELECT 2");
-    assert_eq!(parse_statement(sql, two.next, Modes::NONE), Ok(None));
+    let Ok(Some(comment)) = parse_statement(sql, two.next, Modes::NONE) else {
+        panic!("a statement")
+    };
+    assert_eq!(comment.statement, Statement::Empty);
+    assert_eq!(parse_statement(sql, comment.next, Modes::NONE), Ok(None));
     let Ok(Some(prepared)) =
         parse_statement(b"SELECT ?, a FROM t WHERE b IN (?, ?)", 0, Modes::NONE)
     else {

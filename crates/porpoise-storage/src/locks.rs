@@ -418,6 +418,15 @@ impl HeldLocks {
         self.rows.len()
     }
 
+    /// Takes at most so many of them out.
+    pub fn take_some(&mut self, count: usize) -> HeldLocks {
+        let left = self.rows.len().saturating_sub(count);
+        HeldLocks {
+            txn: self.txn,
+            rows: self.rows.drain(left..).collect(),
+        }
+    }
+
     pub fn held_bytes(&self) -> usize {
         self.rows.len() * LOCK_BYTES
     }
@@ -587,12 +596,17 @@ impl LockTable {
             self.release_row(held.txn, row);
         }
         if many {
-            for shard in &self.shards {
-                let mut shard = shard.0.lock();
-                if shard.capacity() / 4 > shard.len() {
-                    let len = shard.len();
-                    shard.shrink_to(len * 2);
-                }
+            self.shrink();
+        }
+    }
+
+    /// Has the shards give memory back that they have too much of.
+    pub fn shrink(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.0.lock();
+            if shard.capacity() / 4 > shard.len() {
+                let len = shard.len();
+                shard.shrink_to(len * 2);
             }
         }
     }

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use crate::SpaceId;
 use crate::memtable::{Key, Value};
+use crate::reclaim::reclaim;
 
 pub(crate) type Writes = BTreeMap<Key, Value>;
 
@@ -120,7 +121,18 @@ impl Overlay {
         Savepoint(self.undo.len())
     }
 
+    /// Drops everything. What takes a while to free another thread frees.
+    pub fn discard(self) {
+        const LARGE_BYTES: usize = 16 << 20;
+        if self.held_bytes > LARGE_BYTES {
+            reclaim(self);
+        }
+    }
+
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        if savepoint.0 == 0 {
+            return std::mem::take(self).discard();
+        }
         while self.undo.len() > savepoint.0 {
             match self.undo.pop() {
                 Some(Undo::Write {

@@ -19,15 +19,15 @@
 
 use std::cell::OnceCell;
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use crate::commit::Commit;
 use crate::cursor::{Cursor, Layer};
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
 use crate::memtable::Unpublished;
 use crate::overlay::{Overlay, Savepoint, SpaceChange};
-use crate::reclaim::reclaim;
+use crate::reclaim::release_soon;
 use crate::snapshot::Snapshot;
 use crate::store::Shared;
 use crate::{CommitTs, Direction, LockError, Result, SpaceId, TxnId};
@@ -331,15 +331,45 @@ impl Transaction {
     pub fn rollback(self) {}
 }
 
+/// The many locks of a transaction that was rolled back, which another thread releases: whoever told
+/// the transaction to end doesn't wait for that.
+struct LateRelease {
+    /// Where the store is closed meanwhile, nobody waits for the locks.
+    shared: Weak<Shared>,
+    locks: HeldLocks,
+}
+
+impl LateRelease {
+    /// So many are released within some milliseconds.
+    const LOCKS_MIN: usize = 20_000;
+    /// How many are released while the store is kept open.
+    const PART: usize = 1000;
+}
+
+impl Drop for LateRelease {
+    fn drop(&mut self) {
+        while let Some(shared) = self.shared.upgrade() {
+            if self.locks.len() == 0 {
+                return shared.locks.shrink();
+            }
+            shared
+                .locks
+                .release(self.locks.take_some(LateRelease::PART));
+        }
+    }
+}
+
 impl Drop for Transaction {
     fn drop(&mut self) {
-        /// Of so much a rollback leaves the freeing to another thread.
-        const LARGE_BYTES: usize = 16 << 20;
         let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
-        self.shared.locks.release(locks);
-        if self.overlay.held_bytes() > LARGE_BYTES {
-            reclaim(std::mem::take(&mut self.overlay));
+        match locks.len() > LateRelease::LOCKS_MIN {
+            true => release_soon(LateRelease {
+                shared: Arc::downgrade(&self.shared),
+                locks,
+            }),
+            false => self.shared.locks.release(locks),
         }
+        std::mem::take(&mut self.overlay).discard();
         if !self.counters.is_empty() {
             self.shared
                 .log_counters(std::mem::take(&mut self.counters), self.id);

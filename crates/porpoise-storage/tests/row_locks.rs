@@ -418,3 +418,30 @@ fn a_statement_that_pauses_goes_on_when_it_may_and_when_it_is_killed() {
     assert!(interrupt.is_paused() && !interrupt.is_set());
     interrupt.resume();
 }
+
+#[test]
+fn a_rollback_of_many_locks_does_not_wait_for_their_release_and_loses_none() {
+    const LOCKS: u32 = 60_000;
+    let store = store();
+    let mut many = store.begin();
+    for row in 0..LOCKS {
+        let key = row.to_be_bytes();
+        assert_eq!(
+            many.lock(SPACE, &key, Exclusive, Wait::NoWait),
+            Ok(Locked::Granted)
+        );
+    }
+    let waiting = lock_elsewhere(store.begin(), &[0, 0, 0, 0], Exclusive);
+    until_waiting(&store, 1);
+    many.rollback();
+    let (outcome, _held) = waiting.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(outcome, Ok(Locked::Granted));
+    let mut next = store.begin();
+    for row in 1..LOCKS {
+        let key = row.to_be_bytes();
+        assert_eq!(next.lock(SPACE, &key, Exclusive, LONG), Ok(Locked::Granted));
+    }
+    // A store that is closed meanwhile takes nobody's locks along.
+    next.rollback();
+    drop(store);
+}

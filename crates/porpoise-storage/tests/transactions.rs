@@ -426,3 +426,26 @@ fn increments_under_row_locks_lose_nothing_while_checkpoints_run() {
     let n = store.snapshot().get(space, b"n", number).unwrap();
     assert_eq!(n, Some(THREADS * ROUNDS));
 }
+
+#[test]
+fn a_transaction_that_went_back_to_its_beginning_has_no_writes() {
+    let (store, space) = in_memory();
+    commit(&store, |t| t.put(space, b"a", b"1"));
+    let mut transaction = store.begin();
+    let beginning = transaction.savepoint();
+    let large = vec![b'x'; 1 << 20];
+    for row in 0..20u8 {
+        transaction.put(space, &[b'b', row], &large);
+    }
+    transaction.put(space, b"a", b"2");
+    transaction.rollback_to(beginning);
+    assert!(!transaction.has_writes());
+    assert_eq!(transaction.held_bytes(), 0);
+    transaction.put(space, b"c", b"3");
+    transaction.commit().unwrap().wait().unwrap();
+    let now = store.snapshot();
+    assert_eq!(
+        listed(now.range(space, ALL, Direction::Forward).unwrap()),
+        "a=1 c=3"
+    );
+}

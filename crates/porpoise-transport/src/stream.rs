@@ -24,6 +24,11 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
     /// Whether the peer is on this machine.
     fn is_local(&self) -> bool;
 
+    /// Whether its bytes pass through a socket, so that encrypting them makes sense.
+    fn is_socket(&self) -> bool {
+        false
+    }
+
     /// What it is, for people: `TCP/IP`, `UNIX socket`, `shared memory`.
     fn kind(&self) -> &'static str;
 
@@ -185,6 +190,10 @@ impl Stream for TcpStream {
 
     fn is_local(&self) -> bool {
         self.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
+    }
+
+    fn is_socket(&self) -> bool {
+        true
     }
 
     fn kind(&self) -> &'static str {

@@ -121,6 +121,10 @@ impl Stream for UnixSocket {
         true
     }
 
+    fn is_socket(&self) -> bool {
+        true
+    }
+
     fn kind(&self) -> &'static str {
         "UNIX socket"
     }

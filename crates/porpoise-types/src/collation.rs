@@ -33,9 +33,12 @@
 //! Unicode since then may sort differently.
 
 mod fold;
+mod languages;
 mod matching;
+mod tailoring;
 mod uca;
 
+pub use languages::Language;
 pub use matching::{like, try_like};
 
 use crate::Charset;
@@ -57,6 +60,8 @@ pub enum Kind {
     Uca {
         /// 1: letters; 2: accents, too; 3: case, too.
         levels: u8,
+        /// Whose letters have an order of their own.
+        language: Option<Language>,
     },
     /// One weight a code point: its upper case without accent.
     GeneralCi,
@@ -76,6 +81,14 @@ pub enum Latin1Table {
     Swedish,
     /// `latin1_general_ci`.
     General,
+    /// `latin1_general_cs`.
+    GeneralCs,
+    /// `latin1_german1_ci`.
+    German1,
+    /// `latin1_danish_ci`.
+    Danish,
+    /// `latin1_spanish_ci`.
+    Spanish,
 }
 
 /// One row of the collation table.
@@ -102,7 +115,53 @@ const fn row(id: u16, name: &'static str, charset: Charset, is_default: bool, pa
     CollationRow { id, name, charset, is_default, pad_space, sort_length, kind }
 }
 
-const UCA: Kind = Kind::Uca { levels: 1 };
+impl CollationRow {
+    /// How a collation of Unicode's algorithm compares.
+    #[inline]
+    fn uca_rules(&self) -> uca::Rules {
+        let (levels, language) = match self.kind {
+            Kind::Uca { levels, language } => (levels, language),
+            _ => (1, None),
+        };
+        uca::Rules {
+            levels,
+            pad: self.pad_space,
+            tailoring: language.map(Language::tailoring),
+        }
+    }
+}
+
+const UCA: Kind = Kind::Uca {
+    levels: 1,
+    language: None,
+};
+
+/// One level of a language's.
+const fn of(language: Language) -> Kind {
+    Kind::Uca {
+        levels: 1,
+        language: Some(language),
+    }
+}
+
+/// A language's with accents and case.
+const fn all_of(language: Language) -> Kind {
+    Kind::Uca {
+        levels: 3,
+        language: Some(language),
+    }
+}
+
+const fn all_levels(levels: u8) -> Kind {
+    Kind::Uca {
+        levels,
+        language: None,
+    }
+}
+
+const fn latin1(table: Latin1Table) -> Kind {
+    Kind::Latin1 { table }
+}
 const YES: bool = true;
 const NO: bool = false;
 const PAD: bool = true;
@@ -110,26 +169,119 @@ const NO_PAD: bool = false;
 
 /// Every collation, one a row.
 #[rustfmt::skip]
-pub static COLLATIONS: [CollationRow; 18] = [
-    //  id   name                     charset           default pad   sort length, kind
-    row(8,   "latin1_swedish_ci",     Charset::Latin1,  YES, PAD,    1, Kind::Latin1 { table: Latin1Table::Swedish }),
-    row(11,  "ascii_general_ci",      Charset::Ascii,   YES, PAD,    1, Kind::AsciiCi),
-    row(33,  "utf8mb3_general_ci",    Charset::Utf8mb3, YES, PAD,    1, Kind::GeneralCi),
-    row(45,  "utf8mb4_general_ci",    Charset::Utf8mb4, NO,  PAD,    1, Kind::GeneralCi),
-    row(46,  "utf8mb4_bin",           Charset::Utf8mb4, NO,  PAD,    1, Kind::Binary),
-    row(47,  "latin1_bin",            Charset::Latin1,  NO,  PAD,    1, Kind::Binary),
-    row(48,  "latin1_general_ci",     Charset::Latin1,  NO,  PAD,    1, Kind::Latin1 { table: Latin1Table::General }),
-    row(63,  "binary",                Charset::Binary,  YES, NO_PAD, 1, Kind::Binary),
-    row(65,  "ascii_bin",             Charset::Ascii,   NO,  PAD,    1, Kind::Binary),
-    row(83,  "utf8mb3_bin",           Charset::Utf8mb3, NO,  PAD,    1, Kind::Binary),
-    row(192, "utf8mb3_unicode_ci",    Charset::Utf8mb3, NO,  PAD,    8, UCA),
-    row(214, "utf8mb3_unicode_520_ci",Charset::Utf8mb3, NO,  PAD,    8, UCA),
-    row(224, "utf8mb4_unicode_ci",    Charset::Utf8mb4, NO,  PAD,    8, UCA),
-    row(246, "utf8mb4_unicode_520_ci",Charset::Utf8mb4, NO,  PAD,    8, UCA),
-    row(255, "utf8mb4_0900_ai_ci",    Charset::Utf8mb4, YES, NO_PAD, 0, UCA),
-    row(278, "utf8mb4_0900_as_cs",    Charset::Utf8mb4, NO,  NO_PAD, 0, Kind::Uca { levels: 3 }),
-    row(305, "utf8mb4_0900_as_ci",    Charset::Utf8mb4, NO,  NO_PAD, 0, Kind::Uca { levels: 2 }),
-    row(309, "utf8mb4_0900_bin",      Charset::Utf8mb4, NO,  NO_PAD, 1, Kind::Binary),
+pub static COLLATIONS: [CollationRow; 111] = [
+    //  id   name                      charset           default pad    sort length, kind
+    row(5,   "latin1_german1_ci",        Charset::Latin1,   NO, PAD,   1, latin1(Latin1Table::German1)),
+    row(8,   "latin1_swedish_ci",        Charset::Latin1,   YES, PAD,   1, latin1(Latin1Table::Swedish)),
+    row(11,  "ascii_general_ci",         Charset::Ascii,    YES, PAD,   1, Kind::AsciiCi),
+    row(15,  "latin1_danish_ci",         Charset::Latin1,   NO, PAD,   1, latin1(Latin1Table::Danish)),
+    row(33,  "utf8mb3_general_ci",       Charset::Utf8mb3,  YES, PAD,   1, Kind::GeneralCi),
+    row(45,  "utf8mb4_general_ci",       Charset::Utf8mb4,  NO, PAD,   1, Kind::GeneralCi),
+    row(46,  "utf8mb4_bin",              Charset::Utf8mb4,  NO, PAD,   1, Kind::Binary),
+    row(47,  "latin1_bin",               Charset::Latin1,   NO, PAD,   1, Kind::Binary),
+    row(48,  "latin1_general_ci",        Charset::Latin1,   NO, PAD,   1, latin1(Latin1Table::General)),
+    row(49,  "latin1_general_cs",        Charset::Latin1,   NO, PAD,   1, latin1(Latin1Table::GeneralCs)),
+    row(63,  "binary",                   Charset::Binary,   YES, NO_PAD, 1, Kind::Binary),
+    row(65,  "ascii_bin",                Charset::Ascii,    NO, PAD,   1, Kind::Binary),
+    row(83,  "utf8mb3_bin",              Charset::Utf8mb3,  NO, PAD,   1, Kind::Binary),
+    row(94,  "latin1_spanish_ci",        Charset::Latin1,   NO, PAD,   1, latin1(Latin1Table::Spanish)),
+    row(192, "utf8mb3_unicode_ci",       Charset::Utf8mb3,  NO, PAD,   8, UCA),
+    row(193, "utf8mb3_icelandic_ci",     Charset::Utf8mb3,  NO, PAD,   8, of(Language::Icelandic)),
+    row(194, "utf8mb3_latvian_ci",       Charset::Utf8mb3,  NO, PAD,   8, of(Language::Latvian)),
+    row(195, "utf8mb3_romanian_ci",      Charset::Utf8mb3,  NO, PAD,   8, of(Language::Romanian)),
+    row(196, "utf8mb3_slovenian_ci",     Charset::Utf8mb3,  NO, PAD,   8, of(Language::Slovenian)),
+    row(197, "utf8mb3_polish_ci",        Charset::Utf8mb3,  NO, PAD,   8, of(Language::Polish)),
+    row(198, "utf8mb3_estonian_ci",      Charset::Utf8mb3,  NO, PAD,   8, of(Language::Estonian)),
+    row(199, "utf8mb3_spanish_ci",       Charset::Utf8mb3,  NO, PAD,   8, of(Language::Spanish)),
+    row(200, "utf8mb3_swedish_ci",       Charset::Utf8mb3,  NO, PAD,   8, of(Language::Swedish)),
+    row(201, "utf8mb3_turkish_ci",       Charset::Utf8mb3,  NO, PAD,   8, of(Language::Turkish)),
+    row(202, "utf8mb3_czech_ci",         Charset::Utf8mb3,  NO, PAD,   8, of(Language::Czech)),
+    row(203, "utf8mb3_danish_ci",        Charset::Utf8mb3,  NO, PAD,   8, of(Language::Danish)),
+    row(204, "utf8mb3_lithuanian_ci",    Charset::Utf8mb3,  NO, PAD,   8, of(Language::Lithuanian)),
+    row(205, "utf8mb3_slovak_ci",        Charset::Utf8mb3,  NO, PAD,   8, of(Language::Slovak)),
+    row(206, "utf8mb3_spanish2_ci",      Charset::Utf8mb3,  NO, PAD,   8, of(Language::TraditionalSpanish)),
+    row(207, "utf8mb3_roman_ci",         Charset::Utf8mb3,  NO, PAD,   8, of(Language::Roman)),
+    row(209, "utf8mb3_esperanto_ci",     Charset::Utf8mb3,  NO, PAD,   8, of(Language::Esperanto)),
+    row(210, "utf8mb3_hungarian_ci",     Charset::Utf8mb3,  NO, PAD,   8, of(Language::Hungarian)),
+    row(212, "utf8mb3_german2_ci",       Charset::Utf8mb3,  NO, PAD,   8, of(Language::GermanPhonebook)),
+    row(213, "utf8mb3_croatian_ci",      Charset::Utf8mb3,  NO, PAD,   8, of(Language::Croatian)),
+    row(214, "utf8mb3_unicode_520_ci",   Charset::Utf8mb3,  NO, PAD,   8, UCA),
+    row(215, "utf8mb3_vietnamese_ci",    Charset::Utf8mb3,  NO, PAD,   8, of(Language::Vietnamese)),
+    row(224, "utf8mb4_unicode_ci",       Charset::Utf8mb4,  NO, PAD,   8, UCA),
+    row(225, "utf8mb4_icelandic_ci",     Charset::Utf8mb4,  NO, PAD,   8, of(Language::Icelandic)),
+    row(226, "utf8mb4_latvian_ci",       Charset::Utf8mb4,  NO, PAD,   8, of(Language::Latvian)),
+    row(227, "utf8mb4_romanian_ci",      Charset::Utf8mb4,  NO, PAD,   8, of(Language::Romanian)),
+    row(228, "utf8mb4_slovenian_ci",     Charset::Utf8mb4,  NO, PAD,   8, of(Language::Slovenian)),
+    row(229, "utf8mb4_polish_ci",        Charset::Utf8mb4,  NO, PAD,   8, of(Language::Polish)),
+    row(230, "utf8mb4_estonian_ci",      Charset::Utf8mb4,  NO, PAD,   8, of(Language::Estonian)),
+    row(231, "utf8mb4_spanish_ci",       Charset::Utf8mb4,  NO, PAD,   8, of(Language::Spanish)),
+    row(232, "utf8mb4_swedish_ci",       Charset::Utf8mb4,  NO, PAD,   8, of(Language::Swedish)),
+    row(233, "utf8mb4_turkish_ci",       Charset::Utf8mb4,  NO, PAD,   8, of(Language::Turkish)),
+    row(234, "utf8mb4_czech_ci",         Charset::Utf8mb4,  NO, PAD,   8, of(Language::Czech)),
+    row(235, "utf8mb4_danish_ci",        Charset::Utf8mb4,  NO, PAD,   8, of(Language::Danish)),
+    row(236, "utf8mb4_lithuanian_ci",    Charset::Utf8mb4,  NO, PAD,   8, of(Language::Lithuanian)),
+    row(237, "utf8mb4_slovak_ci",        Charset::Utf8mb4,  NO, PAD,   8, of(Language::Slovak)),
+    row(238, "utf8mb4_spanish2_ci",      Charset::Utf8mb4,  NO, PAD,   8, of(Language::TraditionalSpanish)),
+    row(239, "utf8mb4_roman_ci",         Charset::Utf8mb4,  NO, PAD,   8, of(Language::Roman)),
+    row(241, "utf8mb4_esperanto_ci",     Charset::Utf8mb4,  NO, PAD,   8, of(Language::Esperanto)),
+    row(242, "utf8mb4_hungarian_ci",     Charset::Utf8mb4,  NO, PAD,   8, of(Language::Hungarian)),
+    row(244, "utf8mb4_german2_ci",       Charset::Utf8mb4,  NO, PAD,   8, of(Language::GermanPhonebook)),
+    row(245, "utf8mb4_croatian_ci",      Charset::Utf8mb4,  NO, PAD,   8, of(Language::Croatian)),
+    row(246, "utf8mb4_unicode_520_ci",   Charset::Utf8mb4,  NO, PAD,   8, UCA),
+    row(247, "utf8mb4_vietnamese_ci",    Charset::Utf8mb4,  NO, PAD,   8, of(Language::Vietnamese)),
+    row(255, "utf8mb4_0900_ai_ci",       Charset::Utf8mb4,  YES, NO_PAD, 0, UCA),
+    row(256, "utf8mb4_de_pb_0900_ai_ci", Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::De)),
+    row(257, "utf8mb4_is_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Is)),
+    row(258, "utf8mb4_lv_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Lv)),
+    row(259, "utf8mb4_ro_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Ro)),
+    row(260, "utf8mb4_sl_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Sl)),
+    row(261, "utf8mb4_pl_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Pl)),
+    row(262, "utf8mb4_et_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Et)),
+    row(263, "utf8mb4_es_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Es)),
+    row(264, "utf8mb4_sv_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Sv)),
+    row(265, "utf8mb4_tr_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Tr)),
+    row(266, "utf8mb4_cs_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Cs)),
+    row(267, "utf8mb4_da_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Da)),
+    row(268, "utf8mb4_lt_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Lt)),
+    row(269, "utf8mb4_sk_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Sk)),
+    row(270, "utf8mb4_es_trad_0900_ai_ci", Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::EsTrad)),
+    row(271, "utf8mb4_la_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::La)),
+    row(273, "utf8mb4_eo_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Eo)),
+    row(274, "utf8mb4_hu_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Hu)),
+    row(275, "utf8mb4_hr_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Hr)),
+    row(277, "utf8mb4_vi_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Vi)),
+    row(278, "utf8mb4_0900_as_cs",       Charset::Utf8mb4,  NO, NO_PAD, 0, all_levels(3)),
+    row(279, "utf8mb4_de_pb_0900_as_cs", Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::De)),
+    row(280, "utf8mb4_is_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Is)),
+    row(281, "utf8mb4_lv_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Lv)),
+    row(282, "utf8mb4_ro_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Ro)),
+    row(283, "utf8mb4_sl_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Sl)),
+    row(284, "utf8mb4_pl_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Pl)),
+    row(285, "utf8mb4_et_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Et)),
+    row(286, "utf8mb4_es_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Es)),
+    row(287, "utf8mb4_sv_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Sv)),
+    row(288, "utf8mb4_tr_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Tr)),
+    row(289, "utf8mb4_cs_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Cs)),
+    row(291, "utf8mb4_lt_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Lt)),
+    row(292, "utf8mb4_sk_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Sk)),
+    row(293, "utf8mb4_es_trad_0900_as_cs", Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::EsTrad)),
+    row(294, "utf8mb4_la_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::La)),
+    row(296, "utf8mb4_eo_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Eo)),
+    row(297, "utf8mb4_hu_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Hu)),
+    row(298, "utf8mb4_hr_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Hr)),
+    row(300, "utf8mb4_vi_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Vi)),
+    row(305, "utf8mb4_0900_as_ci",       Charset::Utf8mb4,  NO, NO_PAD, 0, all_levels(2)),
+    row(309, "utf8mb4_0900_bin",         Charset::Utf8mb4,  NO, NO_PAD, 1, Kind::Binary),
+    row(310, "utf8mb4_nb_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Nb)),
+    row(311, "utf8mb4_nb_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Nb)),
+    row(312, "utf8mb4_nn_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Nb)),
+    row(313, "utf8mb4_nn_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Nb)),
+    row(314, "utf8mb4_sr_latn_0900_ai_ci", Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Hr)),
+    row(315, "utf8mb4_sr_latn_0900_as_cs", Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Hr)),
+    row(316, "utf8mb4_bs_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Hr)),
+    row(317, "utf8mb4_bs_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Hr)),
+    row(320, "utf8mb4_gl_0900_ai_ci",    Charset::Utf8mb4,  NO, NO_PAD, 0, of(Language::Es)),
+    row(321, "utf8mb4_gl_0900_as_cs",    Charset::Utf8mb4,  NO, NO_PAD, 0, all_of(Language::Es)),
 ];
 
 /// Row of each collation id, or 255.
@@ -229,7 +381,7 @@ impl Collation {
         let row = self.row();
         match row.kind {
             Kind::Binary if !row.pad_space => a.cmp(b),
-            Kind::Uca { levels } => uca::compare(a, b, levels, row.pad_space),
+            Kind::Uca { .. } => uca::compare(a, b, row.uca_rules()),
             kind => fold::compare(a, b, fold::Table::of(kind, row.charset)),
         }
     }
@@ -248,7 +400,7 @@ impl Collation {
                 write_escaped(text, out);
                 out.append(&[0, 0]);
             }
-            Kind::Uca { levels } => uca::sort_key(text, levels, row.pad_space, out),
+            Kind::Uca { .. } => uca::sort_key(text, row.uca_rules(), out),
             kind => fold::sort_key(text, fold::Table::of(kind, row.charset), out),
         }
     }
@@ -266,18 +418,18 @@ impl Collation {
         match row.kind {
             Kind::Binary if !row.pad_space => write_escaped(text, out),
             Kind::Uca { .. } => {
-                // What follows could contract with the last character, unless that is ASCII and not
-                // an L.
+                let rules = row.uca_rules();
+                // What follows could contract with the last character.
                 while text
                     .last()
-                    .is_some_and(|b| !b.is_ascii() || matches!(b, b'l' | b'L'))
+                    .is_some_and(|b| !b.is_ascii() || rules.may_contract(*b))
                 {
                     text = &text[..text.len() - 1];
                 }
                 if row.pad_space {
                     text = text.trim_ascii_end();
                 }
-                uca::sort_key_prefix(text, row.pad_space, out)
+                uca::sort_key_prefix(text, rules, out)
             }
             kind => fold::sort_key_prefix(text, fold::Table::of(kind, row.charset), out),
         }
@@ -298,8 +450,38 @@ impl Collation {
                     }
                 }
             }
-            Kind::Uca { levels } => uca::sort_key_len(key, levels, row.pad_space),
+            Kind::Uca { .. } => uca::sort_key_len(key, row.uca_rules()),
             _ => fold::sort_key_len(key),
+        }
+    }
+
+    /// The weights that `WEIGHT_STRING` shows: of each level in turn, the levels of the `0900`
+    /// collations apart by 00 00. Nothing is padded or cut.
+    pub fn weight_string(self, text: &[u8]) -> Vec<u8> {
+        let row = self.row();
+        match row.kind {
+            Kind::Binary if !row.pad_space => text.to_vec(),
+            Kind::Uca { .. } => uca::weight_string(text, row.uca_rules()),
+            kind => {
+                let table = fold::Table::of(kind, row.charset);
+                fold::weight_string(text, table, self.weight_bytes())
+            }
+        }
+    }
+
+    /// How many bytes of `weight_string` a character has at most.
+    pub fn weight_bytes(self) -> usize {
+        let row = self.row();
+        match row.kind {
+            Kind::Binary if !row.pad_space => usize::from(row.charset.max_len()),
+            Kind::Uca { levels, .. } => uca::ELEMENTS_MAX * 2 * usize::from(levels),
+            Kind::GeneralCi => 2,
+            Kind::Latin1 { .. } | Kind::AsciiCi => 1,
+            Kind::Binary => match row.charset {
+                Charset::Utf8mb4 => 3,
+                Charset::Utf8mb3 => 2,
+                _ => 1,
+            },
         }
     }
 
@@ -321,7 +503,7 @@ impl Collation {
         let row = self.row();
         match row.kind {
             Kind::Binary => false,
-            Kind::Uca { levels } => uca::char_eq(a, b, levels),
+            Kind::Uca { .. } => uca::char_eq(a, b, row.uca_rules()),
             kind => {
                 let table = fold::Table::of(kind, row.charset);
                 table.weight(a) == table.weight(b)

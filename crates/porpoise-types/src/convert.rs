@@ -70,6 +70,11 @@ pub fn to_wide(value: &Value) -> (i128, Loss) {
         Value::UInt(v) => (*v as i128, Loss::None),
         // `as` saturates, far outside every type's range.
         Value::Double(v) => (v.round_ties_even() as i128, Loss::None),
+        // A moment is rounded as one: a second may carry over to the next year.
+        Value::DateTime(t) if t.microsecond() > 0 => {
+            let second = t.round(0).unwrap_or(*t).truncate(0);
+            to_wide(&Value::DateTime(second))
+        }
         other => {
             let (d, loss) = to_decimal(other);
             let clamped = if d.is_negative() {
@@ -403,7 +408,12 @@ pub fn to_time(value: &Value, _: &ConvertContext) -> (Option<Time>, Loss) {
         Value::UInt(v) => parse::time_from_number(i64::try_from(*v).unwrap_or(i64::MAX), 0),
         Value::Double(_) | Value::Decimal(_) => {
             let (whole, micros) = split_fraction(value);
-            parse::time_from_number(whole, micros)
+            let (time, loss) = parse::time_from_number(whole, micros);
+            // Less than a second before zero.
+            match whole == 0 && to_decimal(value).0.is_negative() {
+                true => (Time::from_micros_clamped(-time.micros()), loss),
+                false => (time, loss),
+            }
         }
         Value::Text(s) => parse::time(s),
         Value::Bytes(b) => parse::time(&String::from_utf8_lossy(b)),
@@ -507,6 +517,10 @@ pub fn to_json(value: &Value, ty: &DataType, parse: bool) -> Result<Json, JsonEr
         (Value::UInt(_), DataType::Enum(_) | DataType::Set(_)) => {
             JsonValue::String(to_compact_text(value, ty))
         }
+        (Value::UInt(_), DataType::Bit(_)) => JsonValue::Opaque {
+            type_code: OPAQUE_BIT,
+            bytes: to_bytes(value, ty),
+        },
         (Value::Text(s), _) if parse => return Json::parse(s),
         (Value::Null, _) => JsonValue::Null,
         (Value::Int(v), _) => JsonValue::Int(*v),
@@ -515,7 +529,11 @@ pub fn to_json(value: &Value, ty: &DataType, parse: bool) -> Result<Json, JsonEr
         (Value::Decimal(d), _) => JsonValue::Decimal(d.clone()),
         (Value::Text(s), _) => JsonValue::String(s.clone()),
         (Value::Bytes(b), _) => JsonValue::Opaque {
-            type_code: OPAQUE_BLOB,
+            type_code: match ty {
+                DataType::Binary(_) => OPAQUE_BINARY,
+                DataType::Varbinary(_) => OPAQUE_VARBINARY,
+                _ => OPAQUE_BLOB,
+            },
             bytes: b.clone(),
         },
         (Value::Date(d), _) => JsonValue::Date(*d),
@@ -525,8 +543,11 @@ pub fn to_json(value: &Value, ty: &DataType, parse: bool) -> Result<Json, JsonEr
     Ok(Json::new(v))
 }
 
-/// The column type number that JSON prints for bytes: BLOB.
+/// The column type numbers that JSON prints for bytes.
+const OPAQUE_VARBINARY: u8 = 15;
+const OPAQUE_BIT: u8 = 16;
 const OPAQUE_BLOB: u8 = 252;
+const OPAQUE_BINARY: u8 = 254;
 
 #[cfg(test)]
 mod tests {
@@ -589,7 +610,7 @@ mod tests {
                 .0
                 .unwrap()
                 .to_string(),
-            "2024-01-31 00:00:00.500000"
+            "2024-01-31 00:00:00"
         );
     }
 

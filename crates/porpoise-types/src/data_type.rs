@@ -97,6 +97,13 @@ impl BlobSize {
         }
     }
 
+    /// The smallest but TINY that holds so many bytes; LONG for more than any holds.
+    pub fn holding(octets: u64) -> BlobSize {
+        let sizes = [BlobSize::Normal, BlobSize::Medium];
+        let fitting = sizes.into_iter().find(|size| octets <= size.max_octets());
+        fitting.unwrap_or(BlobSize::Long)
+    }
+
     fn prefix(self) -> &'static str {
         match self {
             BlobSize::Tiny => "tiny",

@@ -316,7 +316,7 @@ impl JsonValue {
             JsonValue::DateTime(_) => "DATETIME",
             JsonValue::Opaque { type_code: 16, .. } => "BIT",
             JsonValue::Opaque {
-                type_code: 249..=252,
+                type_code: 15 | 249..=252 | 254,
                 ..
             } => "BLOB",
             JsonValue::Opaque { .. } => "OPAQUE",

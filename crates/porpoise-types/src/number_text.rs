@@ -143,7 +143,8 @@ fn write_scientific(text: &str, out: &mut Vec<u8>) {
     }
     // The number is d.ddd × 10^exponent.
     let exponent = exponent + point - leading as i32 - 1;
-    if !PLAIN.contains(&exponent) {
+    let is_fraction = exponent >= 0 && exponent + 1 < digits.len() as i32;
+    if !PLAIN.contains(&exponent) && !is_fraction {
         out.push(digits[0]);
         if digits.len() > 1 {
             out.push(b'.');

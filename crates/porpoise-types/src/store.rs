@@ -277,11 +277,14 @@ fn store_text(
         },
     };
     let charset = collation.charset();
-    if !charset.can_hold_all(&text) {
+    // A literal or parameter may hold what the connection's character set doesn't have.
+    let source = from.collation().charset();
+    let is_held = |c| charset.can_hold(c) && source.can_hold(c);
+    if !charset.can_hold_all(&text) || (source != charset && !source.can_hold_all(&text)) {
         loss = Loss::BadText;
         text = text
             .chars()
-            .map(|c| if charset.can_hold(c) { c } else { '?' })
+            .map(|c| if is_held(c) { c } else { '?' })
             .collect();
     }
     if text.len() > max_chars

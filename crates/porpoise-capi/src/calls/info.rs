@@ -4,6 +4,15 @@ use super::{charsets::mysql_get_charset_by_name, charsets::mysql_get_charset_by_
 use crate::abi::{Bool, ConstString, Field, Mysql, Parameters, Text, put};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 
+/// The MariaDB with which that version of the library comes. MARIADB_CLIENT_VERSION tells it, and
+/// programs look there for what the library can do.
+const SERIES_VERSION: &CStr = c"10.11.19";
+const SERIES_VERSION_NUMBER: usize = 101_119;
+
+/// MARIADB_CONNECTION_TLS_VERSION_ID's numbers.
+const TLS_1_2: c_uint = 3;
+const TLS_1_3: c_uint = 4;
+
 /// What this library is compatible with, and what it says it is.
 const CLIENT_VERSION: &CStr = c"3.3.20";
 const CLIENT_VERSION_NUMBER: c_ulong = 30_320;
@@ -196,6 +205,13 @@ pub extern "C" fn mariadb_get_infov(
     to: *mut c_void,
     argument: *const c_void,
 ) -> Bool {
+    let mut mysql = mysql;
+    let (cipher, version) = mysql
+        .as_mut()
+        .and_then(|mysql| mysql.session())
+        .map_or((std::ptr::null(), std::ptr::null()), |handle| {
+            (handle.session.tls_cipher(), handle.session.tls_version())
+        });
     let mysql = mysql.as_deref();
     let text = |value: *const c_char| put(to.cast(), value);
     let number = |value: c_uint| put(to.cast(), value);
@@ -206,8 +222,8 @@ pub extern "C" fn mariadb_get_infov(
             mysql_get_charset_by_nr(argument as usize as c_uint),
         ),
         (1, _) => put(to.cast(), mysql_get_charset_by_name(Text(argument.cast()))),
-        (3, _) => text(mysql_get_client_info()),
-        (4, _) => put(to.cast(), mysql_get_client_version() as usize),
+        (3, _) => text(SERIES_VERSION.as_ptr()),
+        (4, _) => put(to.cast(), SERIES_VERSION_NUMBER),
         (5, Some(mysql)) => number(mysql_get_timeout_value(Some(mysql))),
         (6, Some(mysql)) => number(mysql_get_timeout_value_ms(Some(mysql))),
         (7, Some(mysql)) => put(to.cast(), mysql.charset),
@@ -224,8 +240,14 @@ pub extern "C" fn mariadb_get_infov(
         (18, Some(mysql)) => put(to.cast(), mysql_get_server_version(Some(mysql)) as usize),
         (19, Some(mysql)) => put(to.cast(), mysql.net.fd),
         (20, Some(mysql)) => text(mysql.net.sqlstate.as_ptr()),
-        (21, Some(_)) => text(std::ptr::null()),
-        (22, _) => text(c"none".as_ptr()),
+        (21, Some(_)) => text(cipher),
+        (22, _) => text(c"rustls".as_ptr()),
+        (23, Some(_)) => text(version),
+        (24, Some(_)) => match Text(version).bytes() {
+            Some(b"TLSv1.2") => number(TLS_1_2),
+            Some(b"TLSv1.3") => number(TLS_1_3),
+            _ => return 1,
+        },
         (26, Some(mysql)) => text(mysql.unix_socket),
         (27, Some(mysql)) => text(mysql.user),
         (28, _) => put(to.cast(), 1usize << 30),

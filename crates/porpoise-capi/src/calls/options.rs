@@ -4,6 +4,7 @@ use super::with;
 use crate::abi::{InfileEnd, InfileError, InfileInit, InfileRead, Mysql, Text};
 use crate::failure::{self, Failure};
 use crate::infile::Handlers;
+use crate::settings::{SSL_CA, SSL_CAPATH, SSL_CERT, SSL_CIPHER, SSL_KEY};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 pub extern "C" fn mysql_options(
@@ -70,14 +71,27 @@ pub extern "C" fn mysql_ssl_set(
     cipher: Text,
 ) -> c_int {
     with(mysql, 1, |handle| {
-        let asked = [key, certificate, authority, authorities, cipher];
-        handle.session.settings.tls |= asked.iter().any(|text| text.get().is_some());
+        let settings = &mut handle.session.settings;
+        for (option, value) in [
+            (SSL_KEY, key),
+            (SSL_CERT, certificate),
+            (SSL_CA, authority),
+            (SSL_CAPATH, authorities),
+            (SSL_CIPHER, cipher),
+        ] {
+            settings.set(option, value.0.cast(), std::ptr::null());
+        }
+        settings.tls_set = true;
+        settings.publish(&mut handle.mysql.options);
         Ok(0)
     })
 }
 
-pub extern "C" fn mysql_get_ssl_cipher(_: Option<&Mysql>) -> *const c_char {
-    std::ptr::null()
+/// What it is encrypted with; null if it isn't.
+pub extern "C" fn mysql_get_ssl_cipher(mysql: Option<&mut Mysql>) -> *const c_char {
+    with(mysql, std::ptr::null(), |handle| {
+        Ok(handle.session.tls_cipher())
+    })
 }
 
 pub extern "C" fn mysql_set_local_infile_handler(

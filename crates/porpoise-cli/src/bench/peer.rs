@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use porpoise_client::{Connection, Options, Transport};
+use porpoise_client::{Connection, Options, TlsMode, TlsOptions, Transport};
 use porpoise_lab::Peer;
 
 use super::{Failure, SCHEMA};
@@ -21,7 +21,9 @@ impl PeerServer {
     /// One that runs already, as `mysql://user:password@host:port/schema?socket=/path`: over TCP if
     /// it names a host, over the Unix socket if it names one.
     pub fn at(url: &str) -> Result<PeerServer, Failure> {
-        let given: Options = url.parse()?;
+        let mut given: Options = url.parse()?;
+        // What is compared isn't encrypted, unless the URL says so.
+        given.tls.mode.get_or_insert(TlsMode::Disabled);
         let way = |transport| Options {
             transport,
             ..given.clone()
@@ -74,6 +76,10 @@ pub fn routes_to(port: u16, socket: &Path) -> [Options; 2] {
         password: "sb".into(),
         database: Some(SCHEMA.into()),
         socket: Some(socket.to_path_buf()),
+        tls: TlsOptions {
+            mode: Some(TlsMode::Disabled),
+            ..TlsOptions::default()
+        },
         ..Options::default()
     };
     let tcp = Options {

@@ -137,7 +137,16 @@ fn words(error: &Error, line: Option<usize>) -> String {
         ),
         Error::Io(_) => format!("ERROR 2013 (HY000){at}: Lost connection to server during query"),
         Error::Closed => format!("ERROR 2006 (HY000){at}: Server has gone away"),
+        Error::Tls(_) | Error::Compression => error.to_string(),
         error => format!("ERROR{at}: {error}"),
+    }
+}
+
+/// What a connection is encrypted with, in `mysql`'s words.
+fn encryption(connection: &Connection) -> String {
+    match connection.tls() {
+        Some(session) => format!("Cipher in use is {}, {}", session.cipher, session.version),
+        None => "Not in use".to_string(),
     }
 }
 
@@ -570,6 +579,7 @@ impl Shell {
             ("Connection id", connection.id().to_string()),
             ("Current database", fact(0).replace("NULL", "")),
             ("Current user", fact(1).to_string()),
+            ("SSL", encryption(connection)),
             ("Using delimiter", self.delimiter.clone()),
             (
                 "Server version",
@@ -578,6 +588,12 @@ impl Shell {
             ("Protocol version", "10".to_string()),
             ("Connection", self.target.describe(connection)),
             ("Client characterset", fact(2).to_string()),
+            (
+                "Compression",
+                connection
+                    .compression()
+                    .map_or("Off".to_string(), |by| format!("On ({})", by.name())),
+            ),
         ];
         let mut text = format!("--------------\nporpoise {}\n\n", env!("CARGO_PKG_VERSION"));
         for (name, value) in facts {

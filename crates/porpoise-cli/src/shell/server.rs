@@ -1,5 +1,5 @@
 //! `-u`, `-p`, `-h`, `-P`, `-S` and `--protocol`: which server, and as whom, in `mysql`'s own
-//! words.
+//! words; and how to encrypt and compress.
 //!
 //! ```text
 //! porpoise sql -u ann -p shop                  a server on this machine; `shop` is the database, as for mysql
@@ -7,9 +7,10 @@
 //! ```
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use porpoise_client::{Error, Options, Transport};
+use porpoise_client::{CompressionOptions, Error, Options, TlsMode, Transport};
 
 use super::SqlOptions;
 use super::password;
@@ -35,6 +36,91 @@ pub struct ServerOptions {
     /// The way in; by default, the fastest there is
     #[arg(long, ignore_case = true)]
     protocol: Option<Protocol>,
+    #[command(flatten)]
+    wire: WireOptions,
+}
+
+/// How what passes between the ends is encrypted and compressed.
+#[derive(Args, Default, PartialEq)]
+struct WireOptions {
+    /// Whether to encrypt: DISABLED, PREFERRED (the default, over TCP), REQUIRED, VERIFY_CA or
+    /// VERIFY_IDENTITY
+    #[arg(long, value_name = "MODE", value_parser = tls_mode)]
+    ssl_mode: Option<TlsMode>,
+    /// File of certificates of the CAs to trust
+    #[arg(long, value_name = "FILE")]
+    ssl_ca: Option<PathBuf>,
+    /// Folder of such files
+    #[arg(long, value_name = "FOLDER")]
+    ssl_capath: Option<PathBuf>,
+    /// File with this client's certificate
+    #[arg(long, value_name = "FILE")]
+    ssl_cert: Option<PathBuf>,
+    /// File with its key
+    #[arg(long, value_name = "FILE")]
+    ssl_key: Option<PathBuf>,
+    /// File of certificates that were revoked
+    #[arg(long, value_name = "FILE")]
+    ssl_crl: Option<PathBuf>,
+    /// Folder of such files
+    #[arg(long, value_name = "FOLDER")]
+    ssl_crlpath: Option<PathBuf>,
+    /// Ciphers for TLS 1.2, with colons between them
+    #[arg(long, value_name = "LIST")]
+    ssl_cipher: Option<String>,
+    /// Ciphers for TLS 1.3, with colons between them
+    #[arg(long, value_name = "LIST")]
+    tls_ciphersuites: Option<String>,
+    /// TLSv1.2, TLSv1.3, or both with a comma between them
+    #[arg(long, value_name = "LIST")]
+    tls_version: Option<String>,
+    /// Compress by what the server knows
+    #[arg(short = 'C', long)]
+    compress: bool,
+    /// zlib, zstd, uncompressed, with commas between them
+    #[arg(long, value_name = "LIST")]
+    compression_algorithms: Option<String>,
+    /// How hard zstd tries
+    #[arg(long, value_name = "1-22", value_parser = clap::value_parser!(u8).range(1..=22))]
+    zstd_compression_level: Option<u8>,
+}
+
+fn tls_mode(name: &str) -> Result<TlsMode, String> {
+    TlsMode::named(name).ok_or_else(|| {
+        let names = TlsMode::NAMES.map(|(name, _)| format!("'{name}'"));
+        format!("Alternatives are: {}", names.join(","))
+    })
+}
+
+impl WireOptions {
+    fn apply(&self, options: &mut Options) -> Result<(), Error> {
+        fn set<T: Clone>(place: &mut Option<T>, given: &Option<T>) {
+            if given.is_some() {
+                place.clone_from(given);
+            }
+        }
+        let tls = &mut options.tls;
+        set(&mut tls.mode, &self.ssl_mode);
+        set(&mut tls.ca, &self.ssl_ca);
+        set(&mut tls.ca_path, &self.ssl_capath);
+        set(&mut tls.cert, &self.ssl_cert);
+        set(&mut tls.key, &self.ssl_key);
+        set(&mut tls.crl, &self.ssl_crl);
+        set(&mut tls.crl_path, &self.ssl_crlpath);
+        set(&mut tls.cipher, &self.ssl_cipher);
+        set(&mut tls.ciphersuites, &self.tls_ciphersuites);
+        set(&mut tls.versions, &self.tls_version);
+        if self.compress {
+            options.compression = CompressionOptions::if_possible();
+        }
+        if let Some(list) = &self.compression_algorithms {
+            options.compression.set_algorithms(list)?;
+        }
+        if let Some(level) = self.zstd_compression_level {
+            options.compression.zstd_level = level;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -52,6 +138,7 @@ impl ServerOptions {
             || self.port.is_some()
             || self.socket.is_some()
             || self.protocol.is_some()
+            || self.wire != WireOptions::default()
     }
 
     /// What the shell connects with, for a target that is a server. None: a folder, or memory. It
@@ -104,6 +191,7 @@ impl ServerOptions {
             }
             None => {}
         }
+        self.wire.apply(&mut options)?;
         match &self.password {
             None => {}
             Some(Some(password)) => options.password.clone_from(password),

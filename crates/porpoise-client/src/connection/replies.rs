@@ -2,13 +2,14 @@
 
 use super::{Connection, Expected, ReadState};
 use crate::results::{Columns, Row, Rows, WireFormat, locate_values};
-use crate::{Error, Outcome};
+use crate::{Error, Outcome, compression, tls};
 use porpoise_protocol::column;
 use porpoise_protocol::command::Command;
+use porpoise_protocol::compressed::Algorithm;
 use porpoise_protocol::flags::{Capabilities, Status};
 use porpoise_protocol::frame::{PacketRange, PacketWriter};
 use porpoise_protocol::reply::{ErrPacket, OkPacket, ReplyHead, RowPacket};
-use porpoise_transport::Stream;
+use porpoise_transport::{ClosedStream, Stream};
 use std::io;
 use std::sync::Arc;
 
@@ -67,6 +68,38 @@ impl Connection {
         stream.set_read_timeout(self.options.connect_timeout)?;
         stream.set_write_timeout(self.options.write_timeout)?;
         Ok(std::mem::replace(&mut self.stream, stream))
+    }
+
+    /// Takes the stream, to give back one over it.
+    fn take_stream(&mut self) -> Box<dyn Stream> {
+        std::mem::replace(&mut self.stream, Box::new(ClosedStream))
+    }
+
+    /// Encrypts what follows.
+    pub(crate) fn start_tls(&mut self) -> Result<(), Error> {
+        // Whoever sits between the ends could have sent it, to be taken for the server's words.
+        if !self.reader.unread().is_empty() {
+            return Err(Error::Tls(
+                "the server sent more before the handshake".into(),
+            ));
+        }
+        let stream = self.take_stream();
+        let (stream, session) = tls::start(stream, &self.options.host, &self.options.tls)?;
+        self.stream = stream;
+        self.tls = Some(session);
+        Ok(())
+    }
+
+    /// Compresses what follows.
+    pub(crate) fn start_compression(&mut self, algorithm: Algorithm) -> Result<(), Error> {
+        if !self.reader.unread().is_empty() {
+            self.broken = true;
+            return Err(porpoise_protocol::Error::Malformed("bytes behind the log-in").into());
+        }
+        let stream = self.take_stream();
+        self.stream = compression::start(stream, algorithm);
+        self.compression = Some(algorithm);
+        Ok(())
     }
 
     pub(crate) fn writer(&mut self) -> &mut PacketWriter {

@@ -18,6 +18,7 @@ use super::table::{Position, VARIABLES, find};
 use super::{RegexpLimits, SessionVars, VERSION, companion, set_names};
 use crate::error::Result;
 use crate::memory::{MemoryAccount, MemoryPool};
+use crate::password_validation::{PasswordPolicy, PasswordValidation};
 
 /// Why the server refuses changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub struct GlobalVariables {
     max_user_connections: AtomicU64,
     memory: Arc<MemoryPool>,
     regexp_limits: Arc<RegexpLimits>,
+    /// Whether passwords have to satisfy a policy, and which.
+    pub password_validation: Arc<PasswordValidation>,
     /// What to tell the administrator of the start-up values: those that have no effect, and those
     /// that were out of range.
     pub start_up_warnings: Vec<String>,
@@ -124,6 +127,7 @@ impl GlobalVariables {
             max_user_connections: AtomicU64::new(0),
             memory: Arc::default(),
             regexp_limits: Arc::default(),
+            password_validation: Arc::default(),
             start_up_warnings: warnings,
             started_us: std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
@@ -160,6 +164,19 @@ impl GlobalVariables {
             self.get_u64("regexp_time_limit"),
             self.get_u64("regexp_stack_limit"),
         );
+        self.password_validation.set_policy(PasswordPolicy {
+            check_user_name: is_on("validate_password.check_user_name"),
+            length: self.get_u64("validate_password.length"),
+            mixed_case: self.get_u64("validate_password.mixed_case_count"),
+            numbers: self.get_u64("validate_password.number_count"),
+            special: self.get_u64("validate_password.special_char_count"),
+            level: match &*self.get_text("validate_password.policy") {
+                "LOW" => 0,
+                "MEDIUM" => 1,
+                _ => 2,
+            },
+            dictionary_file: self.get_text("validate_password.dictionary_file").into(),
+        });
         self.memory.set_limits(
             self.get_u64("global_connection_memory_limit"),
             self.get_u64("statement_memory_limit"),
@@ -341,6 +358,7 @@ impl GlobalVariables {
             collation,
             &self.memory,
             &self.regexp_limits,
+            &self.password_validation,
         ));
         self.beginnings.rcu(|all| {
             let mut all: Vec<_> = all
@@ -384,10 +402,12 @@ impl Beginning {
         collation: Option<Collation>,
         memory: &Arc<MemoryPool>,
         regexp_limits: &Arc<RegexpLimits>,
+        password_validation: &Arc<PasswordValidation>,
     ) -> Beginning {
         let mut state = SessionVars::new(0);
         state.memory = Arc::new(MemoryAccount::new(Arc::clone(memory)));
         state.regexp_limits = Arc::clone(regexp_limits);
+        state.password_validation = Arc::clone(password_validation);
         state.variables = globals.clone();
         for (variable, value) in VARIABLES.iter().zip(globals.iter()) {
             if let Some(apply) = variable.apply {

@@ -32,6 +32,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text; NULL too.
     Text,
+    /// A list of some of these words, one at least, with commas between them.
+    Words(&'static [&'static str]),
     /// The path of a log; not that of an option file, which would take statements for options.
     LogFile,
     /// A list of SQL modes, or their bits as a number.
@@ -171,6 +173,18 @@ impl Variable {
                 Value::Text(_) | Value::Null => Ok(value),
                 _ => Err(Error::wrong_type_for_variable(self.name)),
             },
+            Kind::Words(words) => {
+                let given = convert::to_text(&value, &DataType::varchar(0));
+                let is_known = |word: &str| {
+                    words
+                        .iter()
+                        .any(|known| known.eq_ignore_ascii_case(word.trim()))
+                };
+                match !value.is_null() && given.split(',').all(is_known) {
+                    true => Ok(Value::text(given.to_ascii_lowercase())),
+                    false => Err(refuse(&value)),
+                }
+            }
             Kind::LogFile => match &value {
                 Value::Text(path) if !is_option_file(path) => Ok(value),
                 Value::Text(_) => Err(refuse(&value)),

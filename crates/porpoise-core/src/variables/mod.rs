@@ -8,8 +8,9 @@
 //! 4. [`globals`] holds the global values, and hands new sessions theirs.
 //! 5. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
 //!    statement of it, [`traces`] what the optimizer told of its last ones.
-//! 6. [`hintable`]: what a statement sets for itself.
-//! 7. Here: which of a variable's values is meant, reading it, and changing it.
+//! 6. [`random`]: the numbers of seeded RAND().
+//! 7. [`hintable`]: what a statement sets for itself.
+//! 8. Here: which of a variable's values is meant, reading it, and changing it.
 //!
 //! Values lie in two arrays in the table's order: the global ones, and each session's, which shares
 //! the global array it started with until its first SET. What the engine reads often is kept in a
@@ -22,6 +23,7 @@ mod hintable;
 mod isolation;
 mod kind;
 mod optimizer;
+mod random;
 mod session;
 mod sql_mode;
 mod start_up;
@@ -40,7 +42,8 @@ pub use isolation::Isolation;
 pub use kind::{Kind, parse_size};
 use kind::{text, unsigned};
 pub use optimizer::{Flag, FlagSet, PlannerSettings, Switches};
-pub use session::{Diagnostics, RegexpLimits, SessionVars, random_step};
+pub use random::RandomSequence;
+pub use session::{Diagnostics, RegexpLimits, SessionVars, random_step, user_variable_type};
 pub use sql_mode::SqlMode;
 pub use start_up::{OptionKind, option};
 pub use statement::StatementContext;
@@ -48,6 +51,7 @@ pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
 pub use traces::{OptimizerTraces, StatementTrace};
 
 use crate::error::{Error, Level, Result};
+use crate::password_validation::VARIABLE_PREFIX;
 
 /// What the server says it is.
 pub const VERSION: &str = "8.4.7-Porpoise";
@@ -59,6 +63,13 @@ pub enum Reads {
     Session,
     /// The one that new sessions begin with.
     Global,
+}
+
+impl Variable {
+    /// Whether a session may know of it: a component's variables are there while it is installed.
+    pub fn is_there(&self, state: &SessionVars) -> bool {
+        !self.name.starts_with(VARIABLE_PREFIX) || state.password_validation.is_installed()
+    }
 }
 
 /// Finds what `@@[scope.]name` stands for: 1193 for an unknown name, 1238 for the wrong scope.
@@ -100,9 +111,17 @@ pub fn read(
                 .filter(|(level, _)| *level == Level::Error)
                 .count() as u64,
         ),
+        "proxy_user" => {
+            let user = state.proxy_user.as_ref();
+            user.map_or(Value::Null, Value::text)
+        }
+        // No plugin here knows users of another system.
+        "external_user" => Value::Null,
         "pseudo_thread_id" => Value::UInt(state.connection_id),
         "timestamp" => Value::Double(state.statement.started_us as f64 / 1e6),
         "autocommit" => Value::Int(state.autocommit.into()),
+        // They can be set, not read (MySQL 8.4 manual, 7.1.8).
+        "rand_seed1" | "rand_seed2" => Value::UInt(0),
         _ => state.variables[position].clone(),
     }
 }
@@ -175,6 +194,14 @@ pub fn set(
         "timestamp" => {
             let seconds = convert::to_double(&value).0;
             state.fixed_timestamp_us = (seconds > 0.0).then_some((seconds * 1e6) as i64);
+        }
+        "rand_seed1" => {
+            let sequence = state.seeded_random.get_or_insert_default();
+            sequence.set_first(unsigned(&value));
+        }
+        "rand_seed2" => {
+            let sequence = state.seeded_random.get_or_insert_default();
+            sequence.set_second(unsigned(&value));
         }
         _ => {}
     }

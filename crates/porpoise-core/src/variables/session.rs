@@ -20,7 +20,10 @@ use porpoise_types::{
 
 use crate::error::{Condition, Error, Level, Result};
 use crate::memory::MemoryAccount;
-use crate::variables::{Isolation, OptimizerTraces, PlannerSettings, SqlMode, StatementContext};
+use crate::password_validation::PasswordValidation;
+use crate::variables::{
+    Isolation, OptimizerTraces, PlannerSettings, RandomSequence, SqlMode, StatementContext,
+};
 
 /// What a search for a regular expression may take; every session follows the global values.
 #[derive(Debug)]
@@ -60,6 +63,8 @@ pub struct SessionVars {
     pub schema: Option<CompactString>,
     /// USER(): the name and host the client came with.
     pub user: CompactString,
+    /// `@@proxy_user`.
+    pub proxy_user: Option<CompactString>,
     /// The host part of USER().
     pub host: CompactString,
     /// `sql_mode`.
@@ -76,6 +81,8 @@ pub struct SessionVars {
     pub last_insert_id: u64,
     /// RAND()'s state.
     pub random: u64,
+    /// RAND()'s sequence, once `rand_seed1` or `rand_seed2` was set.
+    pub seeded_random: Option<RandomSequence>,
     /// ROW_COUNT() of the statement before; -1 after a query.
     pub row_count: i64,
     /// FOUND_ROWS() of the last query.
@@ -96,6 +103,8 @@ pub struct SessionVars {
     pub memory: Arc<MemoryAccount>,
     /// What a search for a regular expression may take: the global values.
     pub regexp_limits: Arc<RegexpLimits>,
+    /// Whether passwords have to satisfy a policy, and which; the same for all sessions.
+    pub password_validation: Arc<PasswordValidation>,
     /// `innodb_lock_wait_timeout`, in seconds.
     pub lock_wait_timeout_s: u64,
     /// `auto_increment_increment`: the distance of generated values.
@@ -193,6 +202,7 @@ impl SessionVars {
             connection_id,
             schema: None,
             user: CompactString::default(),
+            proxy_user: None,
             host: CompactString::default(),
             sql_mode: SqlMode::default(),
             time_zone: TimeZone::system(),
@@ -201,6 +211,7 @@ impl SessionVars {
             user_variables: HashMap::new(),
             last_insert_id: 0,
             random: first_random(connection_id),
+            seeded_random: None,
             row_count: 0,
             found_rows: 0,
             statement: StatementContext::new(0, false),
@@ -211,6 +222,7 @@ impl SessionVars {
             interrupt: Arc::default(),
             memory: Arc::default(),
             regexp_limits: Arc::default(),
+            password_validation: Arc::default(),
             lock_wait_timeout_s: 50,
             lower_case_names: false,
             auto_increment_increment: 1,
@@ -258,15 +270,18 @@ impl SessionVars {
             connection_id,
             schema: None,
             user: CompactString::default(),
+            proxy_user: None,
             host: CompactString::default(),
             time_zone: self.time_zone.clone(),
             user_variables: HashMap::new(),
             random: first_random(connection_id),
+            seeded_random: None,
             warnings: Vec::new(),
             diagnostics_before: Diagnostics::default(),
             interrupt: Arc::default(),
             memory: Arc::new(self.memory.with_same_limits()),
             regexp_limits: Arc::clone(&self.regexp_limits),
+            password_validation: Arc::clone(&self.password_validation),
             variables: self.variables.clone(),
             optimizer_traces: self.optimizer_traces.without_traces(),
             ..*self
@@ -312,6 +327,7 @@ impl SessionVars {
     pub fn keep_diagnostics(&mut self) {
         std::mem::swap(&mut self.warnings, &mut self.diagnostics_before.warnings);
         self.warnings_total = self.diagnostics_before.total;
+        self.statement.keeps_diagnostics = true;
     }
 
     /// A condition that an expression met: an error where strict mode guards a change, else a
@@ -325,8 +341,11 @@ impl SessionVars {
         Ok(())
     }
 
-    /// As an OK packet counts them.
+    /// As an OK packet counts them: those of this statement.
     pub fn warning_count(&self) -> u16 {
+        if self.statement.keeps_diagnostics {
+            return 0;
+        }
         u16::try_from(self.warnings_total).unwrap_or(u16::MAX)
     }
 
@@ -400,6 +419,7 @@ impl SessionVars {
 
     /// Sets `@name`, with the type its value was computed as.
     pub fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
+        let ty = user_variable_type(ty);
         self.user_variables.insert(name.into(), (value, ty));
     }
 
@@ -413,7 +433,10 @@ impl SessionVars {
 
     /// The next of RAND()'s numbers: at least 0, less than 1.
     pub fn random(&mut self) -> f64 {
-        random_step(&mut self.random)
+        match &mut self.seeded_random {
+            Some(sequence) => sequence.next(),
+            None => random_step(&mut self.random),
+        }
     }
 
     /// How long to wait for a row lock.
@@ -482,4 +505,20 @@ pub fn random_step(state: &mut u64) -> f64 {
     bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     ((bits ^ bits >> 31) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// The type that a user variable has which is given values of a type: numbers have no width there
+/// and no zeros before them (MySQL 8.4 manual, 11.4).
+pub fn user_variable_type(mut ty: DataType) -> DataType {
+    if let DataType::Float { zerofill, .. } | DataType::Double { zerofill, .. } = &mut ty {
+        *zerofill = false;
+    }
+    match ty {
+        DataType::Int { unsigned: true, .. } => DataType::BIGINT_UNSIGNED,
+        DataType::Int { .. } => DataType::BIGINT,
+        DataType::Decimal {
+            precision, scale, ..
+        } => DataType::decimal(precision, scale),
+        ty => ty,
+    }
 }

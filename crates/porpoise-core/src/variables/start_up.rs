@@ -173,12 +173,10 @@ mod tests {
     fn a_value_that_somebody_may_rely_on_is_honoured_or_refuses_the_start() {
         for (name, given) in [
             ("lower_case_table_names", "2"),
-            ("ssl_ca", "/nonexistent"),
             ("log_bin", "/var/log/mysql/bin"),
             ("log-bin", "ON"),
             ("skip_show_database", "ON"),
             ("skip_grant_tables", "ON"),
-            ("ssl", "ON"),
             ("innodb_encrypt_tables", "FORCE"),
             ("plugin_load_add", "connection_control.so"),
         ] {
@@ -190,7 +188,6 @@ mod tests {
         let start_up = start(&[
             ("lower_case_table_names", "0"),
             ("log_bin", "OFF"),
-            ("ssl_ca", ""),
             ("secure_file_priv", "null"),
         ]);
         let start_up = start_up.unwrap();

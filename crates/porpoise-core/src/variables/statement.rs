@@ -24,6 +24,8 @@ pub struct StatementContext {
     pub rows_examined: u64,
     /// A scan read a whole table, or a whole index.
     pub uses_no_index: bool,
+    /// The statement is about the diagnostics of the one before it, which stay (SHOW WARNINGS).
+    pub keeps_diagnostics: bool,
 }
 
 impl StatementContext {
@@ -38,6 +40,7 @@ impl StatementContext {
             is_misplanned: false,
             rows_examined: 0,
             uses_no_index: false,
+            keeps_diagnostics: false,
         }
     }
 

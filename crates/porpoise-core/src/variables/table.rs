@@ -107,7 +107,7 @@ const fn int(min: i64, max: u64) -> Kind {
     Kind::Int { min, max }
 }
 
-use Kind::{Bool, Choice, Text};
+use Kind::{Bool, Choice, Text, Words};
 use Scope::{Both, Global, Session};
 use Use::{AtStart, DefaultAtStart, DefaultOnly, Inert, ReadOnly, SetGlobal, Settable};
 
@@ -127,6 +127,7 @@ pub static VARIABLES: &[Variable] = &[
         })
     },
     row("authentication_policy", Global, Text, "*,,", DefaultOnly),
+    row("auto_generate_certs", Global, Bool, "1", AtStart),
     applied("auto_increment_increment", int(1, 65_535), "1", |s, v| {
         s.auto_increment_increment = unsigned(v)
     }),
@@ -140,6 +141,13 @@ pub static VARIABLES: &[Variable] = &[
     row("basedir", Global, Text, "/usr/", ReadOnly),
     row("big_tables", Both, Bool, "0", Inert),
     row("bind_address", Global, Text, "127.0.0.1", AtStart),
+    row(
+        "binlog_format",
+        Both,
+        Choice(&["MIXED", "STATEMENT", "ROW"]),
+        "ROW",
+        Inert,
+    ),
     row(
         "block_encryption_mode",
         Both,
@@ -214,6 +222,7 @@ pub static VARIABLES: &[Variable] = &[
         ReadOnly,
     ),
     row("character_sets_dir", Global, Text, "", ReadOnly),
+    row("check_proxy_users", Global, Bool, "0", Settable),
     applied(
         "collation_connection",
         Kind::Collation,
@@ -272,6 +281,13 @@ pub static VARIABLES: &[Variable] = &[
         "utf8mb4_0900_ai_ci",
         DefaultOnly,
     ),
+    row(
+        "default_password_lifetime",
+        Global,
+        int(0, 65_535),
+        "0",
+        Settable,
+    ),
     row("default_storage_engine", Both, Text, "InnoDB", Inert),
     row("default_tmp_storage_engine", Both, Text, "InnoDB", Inert),
     applied("default_week_format", int(0, 7), "0", |s, v| {
@@ -329,6 +345,7 @@ pub static VARIABLES: &[Variable] = &[
         "1",
         DefaultOnly,
     ),
+    row("external_user", Session, Text, "", ReadOnly),
     row("flush", Global, Bool, "0", ReadOnly),
     applied("foreign_key_checks", Bool, "1", |s, v| {
         s.foreign_key_checks = unsigned(v) != 0
@@ -356,7 +373,7 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         int(5, 255),
         "20",
-        Inert,
+        Settable,
     ),
     row(
         "global_connection_memory_limit",
@@ -459,6 +476,7 @@ pub static VARIABLES: &[Variable] = &[
     ),
     row("innodb_stats_auto_recalc", Global, Bool, "1", Settable),
     row("innodb_stats_on_metadata", Global, Bool, "0", ReadOnly),
+    row("innodb_stats_persistent", Global, Bool, "1", Inert),
     row("innodb_strict_mode", Both, Bool, "1", Inert),
     row("innodb_table_locks", Both, Bool, "1", Inert),
     row("innodb_version", Global, Text, "8.4.7", ReadOnly),
@@ -513,6 +531,13 @@ pub static VARIABLES: &[Variable] = &[
         int(1024, 1_073_741_824),
         "67108864",
         |s, v| s.max_allowed_packet = unsigned(v),
+    ),
+    row(
+        "max_binlog_size",
+        Global,
+        int(4096, 1_073_741_824),
+        "1073741824",
+        Inert,
     ),
     row("max_connect_errors", Global, int(1, U64), "100", Settable),
     row("max_connections", Global, int(1, 100_000), "151", Settable),
@@ -585,6 +610,13 @@ pub static VARIABLES: &[Variable] = &[
         s.min_examined_row_limit = unsigned(v)
     }),
     row(
+        "mysql_native_password_proxy_users",
+        Global,
+        Bool,
+        "0",
+        Settable,
+    ),
+    row(
         "net_buffer_length",
         Both,
         int(1024, 1_048_576),
@@ -650,16 +682,23 @@ pub static VARIABLES: &[Variable] = &[
             s.optimizer_traces.clear();
         },
     ),
-    row("password_history", Global, int(0, U32), "0", DefaultOnly),
-    row("password_require_current", Global, Bool, "0", DefaultOnly),
+    row("password_history", Global, int(0, U32), "0", Settable),
+    row("password_require_current", Global, Bool, "0", Settable),
     row(
         "password_reuse_interval",
         Global,
         int(0, U32),
         "0",
-        DefaultOnly,
+        Settable,
     ),
     row("performance_schema", Global, Bool, "1", ReadOnly),
+    row(
+        "performance_schema_session_connect_attrs_size",
+        Global,
+        int(AUTOSIZED, 1_048_576),
+        "512",
+        AtStart,
+    ),
     row("persisted_globals_load", Global, Bool, "1", ReadOnly),
     row("pid_file", Global, Text, "", AtStart),
     row("plugin_dir", Global, Text, "", ReadOnly),
@@ -673,7 +712,15 @@ pub static VARIABLES: &[Variable] = &[
     ),
     row("profiling", Both, Bool, "0", Inert),
     row("profiling_history_size", Both, int(0, 100), "15", Inert),
+    row(
+        "protocol_compression_algorithms",
+        Global,
+        Words(&["zlib", "zstd", "uncompressed"]),
+        "zlib,zstd,uncompressed",
+        Settable,
+    ),
     row("protocol_version", Global, int(0, U32), "10", ReadOnly),
+    row("proxy_user", Session, Text, "", ReadOnly),
     row("pseudo_slave_mode", Session, Bool, "0", Inert),
     row("pseudo_thread_id", Session, int(0, U64), "0", Inert),
     row(
@@ -684,6 +731,8 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("query_prealloc_size", Both, int(8192, U64), "8192", Inert),
+    row("rand_seed1", Session, int(0, U32), "0", Settable),
+    row("rand_seed2", Session, int(0, U32), "0", Settable),
     applied(
         "range_optimizer_max_mem_size",
         int(0, U64),
@@ -749,6 +798,7 @@ pub static VARIABLES: &[Variable] = &[
         "OFF",
         DefaultOnly,
     ),
+    row("sha256_password_proxy_users", Global, Bool, "0", Settable),
     row("shared_memory", Global, Bool, "0", AtStart),
     row("shared_memory_base_name", Global, Text, "MYSQL", AtStart),
     row("show_create_table_verbosity", Both, Bool, "0", Inert),
@@ -760,7 +810,7 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("skip_external_locking", Global, Bool, "1", ReadOnly),
-    row("skip_name_resolve", Global, Bool, "1", ReadOnly),
+    row("skip_name_resolve", Global, Bool, "0", AtStart),
     row("skip_networking", Global, Bool, "0", AtStart),
     row("skip_show_database", Global, Bool, "0", DefaultAtStart),
     row("slow_query_log", Global, Bool, "0", Settable),
@@ -808,10 +858,21 @@ pub static VARIABLES: &[Variable] = &[
         |s, v| s.sql_select_limit = unsigned(v),
     ),
     row("sql_warnings", Both, Bool, "0", Inert),
-    row("ssl_ca", Global, Text, "", DefaultAtStart),
-    row("ssl_cert", Global, Text, "", DefaultAtStart),
-    row("ssl_cipher", Global, Text, "", ReadOnly),
-    row("ssl_key", Global, Text, "", DefaultAtStart),
+    row("ssl_ca", Global, Text, "", Settable),
+    row("ssl_capath", Global, Text, "NULL", Settable),
+    row("ssl_cert", Global, Text, "", Settable),
+    row("ssl_cipher", Global, Text, "NULL", Settable),
+    row("ssl_crl", Global, Text, "NULL", Settable),
+    row("ssl_crlpath", Global, Text, "NULL", Settable),
+    row("ssl_key", Global, Text, "", Settable),
+    row("ssl_session_cache_mode", Global, Bool, "1", Settable),
+    row(
+        "ssl_session_cache_timeout",
+        Global,
+        int(0, 84_600),
+        "300",
+        Settable,
+    ),
     applied("statement_memory_limit", int(0, U64), "0", |s, v| {
         s.memory.set_statement_limit(unsigned(v))
     }),
@@ -862,7 +923,8 @@ pub static VARIABLES: &[Variable] = &[
         "0",
         Settable,
     ),
-    row("tls_version", Global, Text, "", ReadOnly),
+    row("tls_ciphersuites", Global, Text, "NULL", Settable),
+    row("tls_version", Global, Text, "TLSv1.2,TLSv1.3", Settable),
     row("tmp_table_size", Both, int(1024, U64), "16777216", Inert),
     row("tmpdir", Global, Text, "/tmp", ReadOnly),
     row(
@@ -895,6 +957,62 @@ pub static VARIABLES: &[Variable] = &[
     }),
     row("unique_checks", Both, Bool, "1", Inert),
     row("updatable_views_with_limit", Both, Bool, "1", Inert),
+    row(
+        "validate_password.changed_characters_percentage",
+        Global,
+        int(0, 100),
+        "0",
+        DefaultOnly,
+    ),
+    row(
+        "validate_password.check_user_name",
+        Global,
+        Bool,
+        "1",
+        Settable,
+    ),
+    row(
+        "validate_password.dictionary_file",
+        Global,
+        Text,
+        "",
+        Settable,
+    ),
+    row(
+        "validate_password.length",
+        Global,
+        int(0, I32),
+        "8",
+        Settable,
+    ),
+    row(
+        "validate_password.mixed_case_count",
+        Global,
+        int(0, I32),
+        "1",
+        Settable,
+    ),
+    row(
+        "validate_password.number_count",
+        Global,
+        int(0, I32),
+        "1",
+        Settable,
+    ),
+    row(
+        "validate_password.policy",
+        Global,
+        Choice(&["LOW", "MEDIUM", "STRONG"]),
+        "MEDIUM",
+        Settable,
+    ),
+    row(
+        "validate_password.special_char_count",
+        Global,
+        int(0, I32),
+        "1",
+        Settable,
+    ),
     row("version", Global, Text, "", ReadOnly),
     row("version_comment", Global, Text, "Porpoise", ReadOnly),
     row("version_compile_machine", Global, Text, "x86_64", ReadOnly),

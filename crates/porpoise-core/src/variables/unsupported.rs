@@ -62,13 +62,9 @@ const PLUGINS: &[&str] = &["early_plugin_load", "plugin_load", "plugin_load_add"
 /// What protects data or connections, or is a mode of its own; with a value.
 const REFUSED_VALUES: &[&str] = &[
     "chroot",
-    "default_password_lifetime",
     "default_table_encryption",
     "innodb_encrypt_tables",
     "innodb_force_recovery",
-    "ssl_capath",
-    "ssl_crl",
-    "ssl_crlpath",
 ];
 
 /// As [`REFUSED_VALUES`], of switches.
@@ -87,7 +83,6 @@ const REFUSED_SWITCHES: &[&str] = &[
     "rpl_semi_sync_master_enabled",
     "rpl_semi_sync_source_enabled",
     "skip_grant_tables",
-    "ssl",
     "table_encryption_privilege_check",
     "wsrep_on",
 ];
@@ -108,7 +103,6 @@ const VALUES: &[&str] = &[
     "binlog_do_db",
     "binlog_error_action",
     "binlog_expire_logs_seconds",
-    "binlog_format",
     "binlog_group_commit_sync_delay",
     "binlog_group_commit_sync_no_delay_count",
     "binlog_ignore_db",
@@ -245,7 +239,6 @@ const VALUES: &[&str] = &[
     "log_timestamps",
     "log_warnings",
     "max_binlog_cache_size",
-    "max_binlog_size",
     "max_binlog_stmt_cache_size",
     "max_delayed_threads",
     "max_relay_log_size",
@@ -290,7 +283,6 @@ const VALUES: &[&str] = &[
     "performance_schema_max_digest_length",
     "performance_schema_max_sql_text_length",
     "performance_schema_max_table_instances",
-    "performance_schema_session_connect_attrs_size",
     "performance_schema_users_size",
     "plugin_maturity",
     "port_open_timeout",
@@ -343,7 +335,6 @@ const VALUES: &[&str] = &[
     "slave_rows_search_algorithms",
     "slave_skip_errors",
     "slow_launch_time",
-    "ssl_session_cache_timeout",
     "sync_master_info",
     "sync_relay_log",
     "sync_relay_log_info",
@@ -357,7 +348,6 @@ const VALUES: &[&str] = &[
     "thread_pool_max_threads",
     "thread_pool_oversubscribe",
     "thread_pool_stall_limit",
-    "tls_ciphersuites",
     "transaction_write_set_extraction",
     "user",
     "wsrep_cluster_address",
@@ -374,7 +364,6 @@ const VALUES: &[&str] = &[
 /// As [`VALUES`], of switches, and of options whose value may be left out.
 const SWITCHES: &[&str] = &[
     "allow_suspicious_udfs",
-    "auto_generate_certs",
     "automatic_sp_privileges",
     "avoid_temporal_upgrade",
     "binlog_annotate_row_events",
@@ -383,7 +372,6 @@ const SWITCHES: &[&str] = &[
     "binlog_rows_query_log_events",
     "caching_sha2_password_auto_generate_rsa_keys",
     "character_set_client_handshake",
-    "check_proxy_users",
     "core_file",
     "external_locking",
     "ignore_builtin_innodb",
@@ -410,7 +398,6 @@ const SWITCHES: &[&str] = &[
     "innodb_optimize_fulltext_only",
     "innodb_random_read_ahead",
     "innodb_stats_include_delete_marked",
-    "innodb_stats_persistent",
     "innodb_stats_traditional",
     "innodb_status_file",
     "innodb_status_output",
@@ -457,7 +444,7 @@ const SWITCHES: &[&str] = &[
     "skip_symbolic_links",
     "slave_compressed_protocol",
     "slave_preserve_commit_order",
-    "ssl_session_cache_mode",
+    "ssl",
     "standalone",
     "symbolic_links",
     "tc_heuristic_recover",

@@ -1,6 +1,7 @@
 //! GRANT and REVOKE of privileges (MySQL 8.4 manual, 15.7.1.6 and 15.7.1.8).
 
 use compact_str::CompactString;
+use porpoise_accounts::policy::now_us;
 use porpoise_accounts::{Grants, SchemaGrant, TableGrant};
 use porpoise_catalog::Relation;
 use porpoise_core::error::{Error, Level, Result};
@@ -16,6 +17,8 @@ struct GrantSpec {
     privileges: Set,
     columns: Vec<(CompactString, Set)>,
     dynamic: Vec<CompactString>,
+    /// Whoever grants: `user@host`.
+    grantor: CompactString,
 }
 
 enum Target {
@@ -57,11 +60,15 @@ fn add(grants: &mut Grants, spec: &GrantSpec, grant_option: bool) {
                     table: table.clone(),
                     privileges: Set::NONE,
                     columns: Vec::new(),
+                    grantor: CompactString::default(),
+                    granted_us: 0,
                 };
                 grants.tables.push(fresh);
                 grants.tables.len() - 1
             });
             let grant = &mut grants.tables[position];
+            grant.grantor = spec.grantor.clone();
+            grant.granted_us = now_us();
             grant.privileges = grant.privileges.with(spec.privileges);
             for (column, set) in &spec.columns {
                 match grant
@@ -153,6 +160,7 @@ impl AccountStatement<'_> {
             privileges: Set::NONE,
             columns: Vec::new(),
             dynamic: Vec::new(),
+            grantor: self.own_name(),
         };
         for privilege in privileges {
             let name = &*privilege.name;
@@ -273,7 +281,12 @@ impl AccountStatement<'_> {
                     to,
                     admin_option,
                 } => self.grant_roles(roles, to, *admin_option),
-                _ => Err(Error::not_supported_yet("GRANT PROXY")),
+                ast::Grant::Proxy {
+                    on,
+                    to,
+                    grant_option,
+                } => self.grant_proxy(on, to, *grant_option),
+                ast::Grant::Privileges { .. } => Ok(()),
             };
         };
         if as_user.is_some() {
@@ -308,7 +321,7 @@ impl AccountStatement<'_> {
                 self.check_create_user()?;
                 None
             }
-            ast::RevokeWhat::Proxy(_) => return Err(Error::not_supported_yet("REVOKE PROXY")),
+            ast::RevokeWhat::Proxy(on) => return self.revoke_proxy(on, &revoke.from),
             ast::RevokeWhat::Roles(roles) => return self.revoke_roles(roles, revoke),
         };
         for user in &revoke.from {

@@ -1,26 +1,34 @@
 //! CREATE USER, ALTER USER, DROP USER, RENAME USER, SET PASSWORD, roles; GRANT and REVOKE of
-//! privileges are in [`grant`].
+//! privileges are in [`grant`], of proxies in [`proxy`]; [`password`] sets passwords, [`options`]
+//! the rest of what CREATE USER says.
 //!
 //! MySQL 8.4 manual, 15.7.1 (Account Management Statements).
 
 mod grant;
+mod options;
+mod password;
+mod proxy;
 
 use std::sync::Arc;
 
 use compact_str::CompactString;
+use porpoise_accounts::policy::now_us;
+use porpoise_accounts::tls::TlsRequirement;
 use porpoise_accounts::{
-    AUTH_SOCKET, Account, AccountChange, CACHING_SHA2_PASSWORD, Grants, NATIVE_PASSWORD,
+    Account, AccountChange, Grants,
     role::{self, RoleGrant},
 };
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::privilege::Privilege;
-use porpoise_core::quote::text;
-use porpoise_protocol::auth::{caching_sha2, native};
+use porpoise_core::reply::ResultColumn;
 use porpoise_session::active_roles;
 use porpoise_session::check::{check_admin, grants};
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_sql::ast;
+use porpoise_types::Value;
+
+use password::{Generated, PasswordChange};
 
 /// The most characters of a user name and of a host name.
 const USER_CHARS_MAX: usize = 32;
@@ -31,6 +39,8 @@ struct AccountStatement<'a> {
     state: &'a mut SessionState,
     shared: &'a Shared,
     change: AccountChange<'a>,
+    /// Passwords of RANDOM PASSWORD, to be told.
+    generated: Vec<Generated>,
 }
 
 type Name = (CompactString, CompactString);
@@ -54,17 +64,22 @@ pub fn is_account_statement(statement: &ast::Statement) -> bool {
     )
 }
 
-/// Runs a statement on accounts, durably. All of its accounts change, or none.
+/// Columns and rows of an answer.
+pub type Rows = (Vec<ResultColumn>, Vec<Vec<Value>>);
+
+/// Runs a statement on accounts, durably. All of its accounts change, or none. Returns the passwords
+/// that the server has made.
 pub fn execute(
     shared: &Shared,
     state: &mut SessionState,
     statement: &ast::Statement,
-) -> Result<()> {
+) -> Result<Option<Rows>> {
     let change = AccountChange::begin(&shared.accounts, &shared.store);
     let mut execution = AccountStatement {
         state,
         shared,
         change,
+        generated: Vec::new(),
     };
     use ast::Statement as S;
     match statement {
@@ -72,8 +87,27 @@ pub fn execute(
         S::AlterUser(alter) => execution.alter(alter)?,
         S::DropUser { if_exists, users } => execution.drop(*if_exists, users)?,
         S::RenameUser(pairs) => execution.rename(pairs)?,
-        S::SetPassword { user, password, .. } => {
-            execution.set_password(user.as_ref(), password.as_deref())?
+        S::SetPassword {
+            user,
+            password,
+            replace,
+            retain,
+        } => {
+            let secret = match password {
+                Some(password) => ast::Secret::Password(password.clone()),
+                None => ast::Secret::Random,
+            };
+            let auth = ast::Auth {
+                plugin: None,
+                secret,
+            };
+            let change = PasswordChange {
+                auth: Some(&auth),
+                current: replace.as_deref(),
+                retain: *retain,
+                discard_old: false,
+            };
+            execution.set_password(user.as_ref(), &change)?
         }
         S::Grant(grant) => execution.grant(grant)?,
         S::Revoke(revoke) => execution.revoke(revoke)?,
@@ -84,18 +118,29 @@ pub fn execute(
         S::DropRole { if_exists, roles } => execution.drop_roles(*if_exists, roles)?,
         S::SetRole(roles) => {
             drop(execution);
-            return active_roles::set(state, &shared.accounts, roles);
+            active_roles::set(state, &shared.accounts, roles)?;
+            return Ok(None);
         }
         S::SetDefaultRole { roles, users } => execution.set_default_roles(roles, users)?,
         _ => return Err(Error::not_supported_yet("this statement")),
     }
-    let AccountStatement { change, state, .. } = execution;
+    let AccountStatement {
+        change,
+        state,
+        generated,
+        ..
+    } = execution;
     change.commit()?;
-    if let Some(own) = &state.account {
+    if state.must_change_password()
+        && let Some(own) = &state.account
+    {
         let now = shared.accounts.get(&own.user, &own.host);
-        state.must_change_password &= now.is_some_and(|own| own.password_expired);
+        let lifetime = shared.variables.get_u64("default_password_lifetime");
+        if !now.is_some_and(|own| own.must_change_password(lifetime)) {
+            state.password_changed();
+        }
     }
-    Ok(())
+    Ok(password::generated_rows(generated))
 }
 
 fn failed(operation: &str, names: &[Name]) -> Error {
@@ -153,6 +198,14 @@ impl AccountStatement<'_> {
             .is_some_and(|account| account.user == name.0 && account.host == name.1)
     }
 
+    /// `user@host` of the session's account, as grant tables tell of grantors; empty without one.
+    fn own_name(&self) -> CompactString {
+        let own = self.state.account.as_ref();
+        own.map_or_else(CompactString::default, |own| {
+            format!("{}@{}", own.user, own.host).into()
+        })
+    }
+
     fn check_create_user(&self) -> Result<()> {
         check_admin(self.state, Privilege::CreateUser, "")
     }
@@ -171,11 +224,15 @@ impl AccountStatement<'_> {
                 }
                 continue;
             }
-            let mut account = Account::new(&name.0, &name.1);
-            if let Some(auth) = &spec.auth {
-                authenticate(&mut account, auth)?;
+            if spec.replace.is_some() || spec.retain || spec.discard_old {
+                return Err(Error::syntax_error("", 1));
             }
-            apply_options(&mut account, create)?;
+            let mut account = Account::new(&name.0, &name.1);
+            account.password_changed_us = Some(now_us());
+            self.apply(&mut account, spec, create)?;
+            if spec.auth.is_none() {
+                self.validate("")?;
+            }
             if let Some(ast::RoleSet::List(roles)) = &create.default_roles {
                 let mut grants = Grants::clone(&account.grants.load());
                 for role in roles {
@@ -392,11 +449,11 @@ impl AccountStatement<'_> {
         let mut refused = Vec::new();
         for spec in &alter.users {
             let name = self.name(&spec.account)?;
-            let only_password = alter.locked.is_none()
-                && alter.require.is_none()
-                && alter.limits.is_empty()
-                && alter.password_options.is_empty();
-            if !(self.is_own(&name) && only_password) {
+            let is_own = self.is_own(&name);
+            if self.state.must_change_password() && !is_own {
+                return Err(Error::must_change_password());
+            }
+            if !(is_own && is_about_passwords_only(alter, spec)) {
                 self.check_create_user()?;
             }
             let Some(old) = self.change.get(&name.0, &name.1) else {
@@ -408,12 +465,11 @@ impl AccountStatement<'_> {
                 }
                 continue;
             };
-            let mut account = (*old).clone();
-            if let Some(auth) = &spec.auth {
-                authenticate(&mut account, auth)?;
-                account.password_expired = false;
+            if !is_own {
+                self.check_system_user(&old)?;
             }
-            apply_options(&mut account, alter)?;
+            let mut account = (*old).clone();
+            self.apply(&mut account, spec, alter)?;
             self.change.put(account)?;
         }
         none_of("ALTER USER", &refused)
@@ -435,6 +491,7 @@ impl AccountStatement<'_> {
             let name = self.name(user)?;
             match self.change.get(&name.0, &name.1) {
                 Some(account) => {
+                    self.check_system_user(&account)?;
                     self.change.remove(&account);
                     self.forget_role(&name)?;
                 }
@@ -456,6 +513,7 @@ impl AccountStatement<'_> {
             let (Some(account), None) = (account, self.change.get(&new.0, &new.1)) else {
                 return Err(failed("RENAME USER", &[old]));
             };
+            self.check_system_user(&account)?;
             self.change.remove(&account);
             self.change.put(Account {
                 user: new.0,
@@ -466,112 +524,81 @@ impl AccountStatement<'_> {
         Ok(())
     }
 
-    fn set_password(&mut self, user: Option<&ast::Account>, password: Option<&[u8]>) -> Result<()> {
+    fn set_password(
+        &mut self,
+        user: Option<&ast::Account>,
+        change: &PasswordChange<'_>,
+    ) -> Result<()> {
         let name = self.name(user.unwrap_or(&ast::Account::Current))?;
-        if !self.is_own(&name) {
+        let is_own = self.is_own(&name);
+        if !is_own {
+            if self.state.must_change_password() {
+                return Err(Error::must_change_password());
+            }
             self.check_create_user()?;
         }
-        let Some(password) = password else {
-            return Err(Error::not_supported_yet("SET PASSWORD TO RANDOM"));
-        };
         let Some(old) = self.change.get(&name.0, &name.1) else {
             return Err(Error::password_no_match());
         };
+        if !is_own {
+            self.check_system_user(&old)?;
+        }
         let mut account = (*old).clone();
-        set_password(&mut account, password);
-        account.password_expired = false;
+        self.change_password(&mut account, change)?;
         self.change.put(account)
     }
+
+    /// Applies what CREATE USER or ALTER USER says of an account.
+    fn apply(
+        &mut self,
+        account: &mut Account,
+        spec: &ast::UserSpec,
+        options: &ast::CreateUser,
+    ) -> Result<()> {
+        // First: a new password has to keep to the new policy.
+        let expires = options::apply_password_options(account, &options.password_options)?;
+        self.change_password(account, &PasswordChange::of(spec))?;
+        account.password_expired = expires.unwrap_or(account.password_expired);
+        apply_requirement(account, options);
+        options::apply_other_options(account, options)
+    }
 }
 
-fn set_password(account: &mut Account, password: &[u8]) {
-    if account.plugin == AUTH_SOCKET {
-        account.plugin = CACHING_SHA2_PASSWORD.into();
-    }
-    account.authentication_string = match account.plugin.as_str() {
-        _ if password.is_empty() => CompactString::default(),
-        NATIVE_PASSWORD => native::Stored::of(password).to_text().into(),
-        _ => CompactString::from_utf8_lossy(&caching_sha2::Stored::of(password).to_bytes()),
+/// Whether an ALTER USER changes nothing but passwords, which everybody may do with their own.
+fn is_about_passwords_only(alter: &ast::CreateUser, spec: &ast::UserSpec) -> bool {
+    (spec.auth.is_some() || spec.discard_old)
+        && alter.default_roles.is_none()
+        && alter.locked.is_none()
+        && alter.require.is_none()
+        && alter.limits.is_empty()
+        && alter.password_options.is_empty()
+        && alter.comment.is_none()
+        && alter.attribute.is_none()
+}
+
+fn tls_requirement(requirement: &ast::TlsRequirement) -> TlsRequirement {
+    let specified = match requirement {
+        ast::TlsRequirement::None => return TlsRequirement::None,
+        ast::TlsRequirement::Ssl => return TlsRequirement::Ssl,
+        ast::TlsRequirement::X509 => return TlsRequirement::X509,
+        ast::TlsRequirement::Specified(specified) => specified,
     };
+    let text_of = |word: &str| {
+        let named = specified.iter().find(|(known, _)| &**known == word);
+        named.map_or(String::new(), |(_, name)| {
+            String::from_utf8_lossy(name).into_owned()
+        })
+    };
+    TlsRequirement::Specified {
+        cipher: text_of("CIPHER"),
+        issuer: text_of("ISSUER"),
+        subject: text_of("SUBJECT"),
+    }
 }
 
-/// IDENTIFIED …: a plugin with a password, a stored hash, or neither.
-fn authenticate(account: &mut Account, auth: &ast::Auth) -> Result<()> {
-    if let Some(plugin) = &auth.plugin {
-        let known = [CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, AUTH_SOCKET]
-            .into_iter()
-            .find(|known| plugin.eq_ignore_ascii_case(known));
-        account.plugin = known
-            .ok_or_else(|| Error::plugin_not_loaded(plugin.as_str()))?
-            .into();
-        account.authentication_string = CompactString::default();
-    } else if account.plugin == AUTH_SOCKET && auth.secret != ast::Secret::None {
-        account.plugin = CACHING_SHA2_PASSWORD.into();
+/// REQUIRE.
+fn apply_requirement(account: &mut Account, options: &ast::CreateUser) {
+    if let Some(requirement) = &options.require {
+        account.tls = tls_requirement(requirement);
     }
-    match &auth.secret {
-        ast::Secret::None => {}
-        ast::Secret::Password(password) => set_password(account, password),
-        ast::Secret::Random => return Err(Error::not_supported_yet("RANDOM PASSWORD")),
-        ast::Secret::Hash(hash) => {
-            let valid = match account.plugin.as_str() {
-                _ if hash.is_empty() => true,
-                NATIVE_PASSWORD => std::str::from_utf8(hash)
-                    .ok()
-                    .and_then(native::Stored::parse)
-                    .is_some(),
-                CACHING_SHA2_PASSWORD => {
-                    caching_sha2::Stored::parse(hash).is_some() && std::str::from_utf8(hash).is_ok()
-                }
-                _ => true,
-            };
-            if !valid {
-                return Err(Error::password_hash_format());
-            }
-            account.authentication_string = CompactString::from_utf8_lossy(hash);
-        }
-    }
-    Ok(())
-}
-
-fn apply_options(account: &mut Account, options: &ast::CreateUser) -> Result<()> {
-    if let Some(locked) = options.locked {
-        account.locked = locked;
-    }
-    for option in &options.password_options {
-        match option.to_ascii_uppercase().as_str() {
-            "PASSWORD EXPIRE" => account.password_expired = true,
-            _ => account.password_expired = false,
-        }
-    }
-    match &options.require {
-        None => {}
-        Some(ast::TlsRequirement::None) => account
-            .options
-            .retain(|option| !option.starts_with("REQUIRE")),
-        Some(requirement) => {
-            let text = match requirement {
-                ast::TlsRequirement::X509 => "REQUIRE X509".to_string(),
-                ast::TlsRequirement::Specified(_) => {
-                    return Err(Error::not_supported_yet(
-                        "REQUIRE SUBJECT, ISSUER or CIPHER",
-                    ));
-                }
-                _ => "REQUIRE SSL".to_string(),
-            };
-            account
-                .options
-                .retain(|option| !option.starts_with("REQUIRE"));
-            account.options.insert(0, text);
-        }
-    }
-    if options.limits.iter().any(|(_, limit)| *limit > 0) {
-        return Err(Error::not_supported_yet("resource limits of accounts"));
-    }
-    if let Some(comment) = &options.comment {
-        account.comment = Some(text(Some(comment)));
-    }
-    if let Some(attribute) = &options.attribute {
-        account.attribute = Some(text(Some(attribute)));
-    }
-    Ok(())
 }

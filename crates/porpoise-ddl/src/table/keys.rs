@@ -7,6 +7,7 @@ use porpoise_catalog::expression;
 use porpoise_catalog::record::*;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::quote::text;
+use porpoise_expr::typing::declared;
 use porpoise_planner::bind_table_expression;
 use porpoise_session::session_state::SessionState;
 use porpoise_sql::ast;
@@ -371,19 +372,21 @@ pub(super) fn complete_hidden(record: &mut TableRecord) -> Result<()> {
             let Some(generated) = &column.generated else {
                 continue;
             };
+            let disallowed = || Error::functional_key_function_not_allowed(&index.name);
             let expr = expression::bind(
                 &generated.sql,
                 &plain,
                 "functional index",
                 bind_table_expression,
-            )?;
+            )
+            .map_err(|refusal| refusal.into_error(|_| disallowed()))?;
             if !expression::is_deterministic(&expr) {
-                return Err(Error::functional_key_function_not_allowed(&index.name));
+                return Err(disallowed());
             }
             if auto.is_some_and(|auto| expression::columns(&expr).contains(&auto)) {
                 return Err(Error::functional_key_refers_auto_increment(&index.name));
             }
-            column.ty = crate::create::stored_type(&expr.ty);
+            column.ty = declared::stored_type(&expr.ty);
             column.nullable = expr.nullable;
             match column.ty {
                 DataType::Json => return Err(Error::functional_key_of_json()),

@@ -8,7 +8,7 @@ mod keys;
 mod options;
 
 use compact_str::{CompactString, format_compact};
-use porpoise_catalog::expression::{self, Disallowed};
+use porpoise_catalog::expression;
 use porpoise_catalog::record::*;
 use porpoise_catalog::{ColumnDefault, Table};
 use porpoise_core::error::{Error, ErrorKind, Result};
@@ -168,13 +168,8 @@ pub fn bind(
         if auto.is_some_and(|auto| expression::columns(&check.expr).contains(&auto)) {
             return Err(Error::check_refers_auto_increment(&check.name));
         }
-        match expression::disallowed(&check.expr) {
-            None => {}
-            Some(Disallowed::Function(function)) => {
-                return Err(Error::check_function_not_allowed(&check.name, function));
-            }
-            Some(Disallowed::Nameless) => return Err(Error::check_holds_disallowed(&check.name)),
-            Some(Disallowed::Variable) => return Err(Error::check_uses_variable(&check.name)),
+        if let Some(disallowed) = expression::disallowed(&check.expr) {
+            return Err(disallowed.in_check(&check.name));
         }
     }
     Ok(table)
@@ -200,11 +195,7 @@ fn check_column_expression(table: &Table, position: usize) -> Result<()> {
         }
         return match expression::disallowed(&generated.expr) {
             None => Ok(()),
-            Some(Disallowed::Function(function)) => {
-                Err(Error::generated_function_not_allowed(name, function))
-            }
-            Some(Disallowed::Nameless) => Err(Error::generated_holds_disallowed(name)),
-            Some(Disallowed::Variable) => Err(Error::generated_uses_variable(name)),
+            Some(disallowed) => Err(disallowed.in_generated(name)),
         };
     }
     if let ColumnDefault::Expression { expr, .. } = &column.default {
@@ -218,8 +209,7 @@ fn check_column_expression(table: &Table, position: usize) -> Result<()> {
         }
         return match expression::disallowed_in_default(expr) {
             None => Ok(()),
-            Some(Disallowed::Variable) => Err(Error::default_uses_variable(name)),
-            Some(_) => Err(Error::default_holds_disallowed(name)),
+            Some(disallowed) => Err(disallowed.in_default(name)),
         };
     }
     Ok(())

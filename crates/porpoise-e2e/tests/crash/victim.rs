@@ -58,7 +58,7 @@ impl Victim {
         let child = command
             .arg(format!("--socket={}", self.socket.display()))
             .args(match self.product {
-                Product::Porpoise => OPTIONS,
+                Product::Porpoise | Product::MySql => OPTIONS,
                 Product::MariaDb => MARIADB_OPTIONS,
             })
             .arg("--skip-networking")
@@ -121,7 +121,7 @@ impl Victim {
     /// Waits for the B-tree's file to change. Returns whether it did.
     pub fn wait_for_checkpoint(&self, at_most: Duration) -> bool {
         let tree = match self.product {
-            Product::Porpoise => self.data.join("tree.redb"),
+            Product::Porpoise | Product::MySql => self.data.join("tree.redb"),
             Product::MariaDb => self.data.join("ibdata1"),
         };
         let changed = || -> Option<SystemTime> { tree.metadata().ok()?.modified().ok() };

@@ -9,6 +9,7 @@
 //! | switches | any | the same with parts of the optimizer switched off |
 //! | parameters | any | the same prepared, with numbers as parameters |
 //! | embedded | any | the same with the database in this process |
+//! | literals | any, with other texts | the same when it is planned for these, instead of served by a plan for others |
 //!
 //! The first is known as ternary logic partitioning, the second as NoREC (Rigger and Su, 2020).
 
@@ -19,8 +20,9 @@ use porpoise::Database;
 use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::Wire;
 
-use crate::generator::{Generator, Parts};
-use crate::{Answer, SCHEMA, STATEMENTS, file_of_statements, seeds};
+use crate::answer::{Answer, report};
+use crate::generator::{Generator, Parts, with_other_texts};
+use crate::{SCHEMA, STATEMENTS, file_of_statements, seeds};
 
 /// What the optimizer may do without.
 const SWITCHED_OFF: &[&str] = &[
@@ -56,12 +58,7 @@ impl Oracles {
             return;
         }
         self.differences += 1;
-        println!("seed {seed}: {sql};\n  {how}");
-        println!(
-            "  expected {}\n       got {}",
-            expected.shown(),
-            got.shown()
-        );
+        report(seed, sql, how, expected, got);
     }
 
     fn run(&mut self, seed: u64) {
@@ -153,6 +150,18 @@ impl Oracles {
         let answer = self.ask(sql);
         if matches!(answer, Answer::Refused(..)) {
             return;
+        }
+        let other = with_other_texts(sql);
+        if other != sql {
+            let served = self.ask(&other);
+            let planned = Answer::to(&mut self.embedded, &other);
+            self.compare(
+                seed,
+                "served by a plan for other texts",
+                &other,
+                &planned,
+                &served,
+            );
         }
         let mut unkeyed = sql.to_string();
         for table in &generator.tables {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::password_validation;
 use porpoise_core::reply::{Completion, Reply};
 use porpoise_ddl::account::{self as account, is_account_statement};
 use porpoise_ddl::{self as ddl, Ddl, histogram, maintain};
@@ -49,7 +50,11 @@ pub(super) fn administer(
     let mut completion = if ddl::is_ddl(statement) {
         ddl::execute(&shared, &mut session.state, sql, statement)?
     } else if is_account_statement(statement) {
-        account::execute(&shared, &mut session.state, statement)?;
+        let generated = account::execute(&shared, &mut session.state, statement)?;
+        if let Some((columns, rows)) = generated {
+            session.send_rows(&columns, &rows, reply)?;
+            return Ok(None);
+        }
         Completion::default()
     } else {
         return other(session, statement, reply);
@@ -102,6 +107,10 @@ fn other(
             session.send_rows(&columns, &rows, reply)?;
             return Ok(None);
         }
+        S::ReloadTls {
+            channel,
+            no_rollback,
+        } => reload_tls(session, channel.as_deref(), *no_rollback)?,
         S::LockTables(locks) => lock_tables(session, locks)?,
         // It commits only what LOCK TABLES has begun.
         S::UnlockTables if session.state.locked_tables.is_empty() => {
@@ -120,6 +129,15 @@ fn other(
                 if let ast::FlushTarget::Other(what) = target {
                     match &**what {
                         "HOSTS" => session.shared.hosts.clear(),
+                        "USER_RESOURCES" => session.shared.accounts.forget_hour(),
+                        "PRIVILEGES" => {
+                            session.shared.accounts.forget_hour();
+                            session.shared.accounts.forget_failures();
+                        }
+                        "STATUS" => {
+                            let sessions = &session.shared.locks.sessions;
+                            sessions.reset_counts(&session.control);
+                        }
                         "LOGS" | "GENERAL LOGS" | "SLOW LOGS" => {
                             session.shared.variables.reopen_logs();
                         }
@@ -136,6 +154,16 @@ fn other(
                     flush_with_read_lock(session, tables)?;
                 }
             }
+        }
+        S::Component { install, urns } => {
+            let shared = &session.shared;
+            match install {
+                true => shared.components.install(&shared.store, urns)?,
+                false => shared.components.uninstall(&shared.store, urns)?,
+            }
+            let validates = shared.components.has(password_validation::COMPONENT);
+            let validation = &shared.variables.password_validation;
+            validation.set_installed(validates);
         }
         S::Call { name, .. } => {
             return Err(no_routine(&session.state, "PROCEDURE", name));
@@ -228,11 +256,32 @@ fn flush_with_read_lock(session: &mut Session, tables: &[ast::ObjectName]) -> Re
     Ok(())
 }
 
+/// ALTER INSTANCE RELOAD TLS. With NO ROLLBACK ON ERROR, an error is a warning: TLS is off then.
+fn reload_tls(session: &mut Session, channel: Option<&str>, no_rollback: bool) -> Result<()> {
+    const MAIN_CHANNEL: &str = "mysql_main";
+    if let Some(channel) = channel.filter(|name| *name != MAIN_CHANNEL) {
+        return Err(Error::unknown_channel(channel));
+    }
+    match session.shared.reload_tls(no_rollback) {
+        Ok(()) => Ok(()),
+        Err(why) if no_rollback => {
+            let error = Error::tls_library_error(why);
+            session.state.warn(Level::Warning, error.into_condition());
+            Ok(())
+        }
+        Err(why) => Err(Error::tls_library_error(why)),
+    }
+}
+
 /// Whether a statement is refused where transactions may only read. What commits implicitly ends
 /// the transaction that runs; only the session's later ones count then.
 fn is_for_read_write(statement: &ast::Statement) -> bool {
     match statement {
         ast::Statement::LockTables(locks) => locks.iter().any(|lock| lock.write),
+        ast::Statement::Maintain { action, .. } => matches!(
+            action,
+            ast::Maintenance::Optimize | ast::Maintenance::Repair
+        ),
         statement => ddl::is_ddl(statement) || is_account_statement(statement),
     }
 }
@@ -246,6 +295,7 @@ pub fn commits_implicitly(statement: &ast::Statement) -> bool {
         S::Maintain { .. } | S::Histogram(_) | S::Flush { .. } | S::Reset(_) | S::LockTables(_) => {
             true
         }
+        S::Component { .. } => true,
         S::CreateUser(_)
         | S::AlterUser(_)
         | S::DropUser { .. }

@@ -75,6 +75,7 @@ impl Session {
             S::RollbackTo(name) => self.transaction.rollback_to(name)?,
             S::ReleaseSavepoint(name) => self.transaction.release_savepoint(name)?,
             S::Use(name) => self.init_db(name)?,
+            S::Empty => {}
             S::Do(expressions) => {
                 for expression in expressions {
                     self.evaluate(expression, sql, types, parameters)?;
@@ -142,7 +143,7 @@ impl Session {
     /// Whether `init_connect` is not for this session: it is an administrator's, or one that may
     /// only change its password.
     pub fn is_spared_init_connect(&self) -> bool {
-        self.state.must_change_password || check::is_connection_admin(&self.state)
+        self.state.must_change_password() || check::is_connection_admin(&self.state)
     }
 
     /// AND CHAIN and RELEASE.

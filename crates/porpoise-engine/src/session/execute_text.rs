@@ -9,15 +9,18 @@ use porpoise_catalog::Catalog;
 use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::reply::Reply;
 use porpoise_core::variables::StatementContext;
+use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_mdl::process::Command;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::{self as planner, Context};
 use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
+use porpoise_sql::lexer::is_without_statement;
 use porpoise_sql::{Digest, Literals, Modes, ParamMask, Parsed, ast, stack};
 use porpoise_storage::Commit;
 use porpoise_types::{Charset, DataType, Value};
 
+use crate::session::counted_command::command_of;
 use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
 
@@ -148,6 +151,7 @@ impl Session {
         cached: &Arc<CachedPlan>,
         reply: &mut dyn Reply,
     ) -> Result<StatementOutcome> {
+        self.count(cached.command);
         let mut parameters = std::mem::take(&mut self.parameters);
         parameters.clear();
         let mask = cached.mask.as_ref();
@@ -203,6 +207,8 @@ impl Session {
         {
             return self.execute_uncached(sql, modes, reply);
         }
+        let command = command_of(&parsed.statement);
+        self.count(command);
         let mut parameters = Vec::new();
         self.literal_values(sql, literals, Some(&mask), modes, &mut parameters);
         let types: Vec<DataType> = literals
@@ -220,6 +226,7 @@ impl Session {
             && self.state.temporary_tables.is_empty();
         let cached = Arc::new(CachedPlan {
             plan,
+            command,
             catalog_version: catalog.version,
             sql: sql.into(),
             source: Some((digest, literals.clone())),
@@ -263,13 +270,17 @@ impl Session {
         sql: &[u8],
         reply: &mut dyn Reply,
     ) -> Result<StatementOutcome> {
-        let rest = parsed.next;
+        let mut rest = parsed.next;
         if rest < sql.len() && !self.multi_statements {
-            return Err(syntax_error_near(sql, rest));
+            if !is_without_statement(sql, rest, self.modes()) {
+                return Err(syntax_error_near(sql, rest));
+            }
+            rest = sql.len();
         }
         if parsed.placeholders > 0 {
             return Err(syntax_error_near(sql, parsed.span.start as usize));
         }
+        self.count(command_of(&parsed.statement));
         let commit = self.execute_statement(&parsed.statement, sql, &[], &[], reply)?;
         Ok(StatementOutcome { rest, commit })
     }
@@ -325,6 +336,14 @@ impl Session {
     /// that the session may not know of.
     pub(crate) fn refuse(&self, failed: PlanError) -> Error {
         check::refuse(&self.state, &self.shared.accounts, failed)
+    }
+
+    /// Counts a statement for SHOW STATUS.
+    #[inline]
+    pub(super) fn count(&self, command: Option<CountedCommand>) {
+        if let Some(command) = command {
+            self.control.counts.count(command);
+        }
     }
 
     /// Starts the clock, sets the diagnostics of the last statement aside, begins a statement

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use porpoise_core::error::{Error, Level, Result};
-use porpoise_core::reply::{Completion, Reply, ResultColumn};
+use porpoise_core::reply::{Completion, Reply, ResultColumn, Unread};
 use porpoise_planner as planner;
 use porpoise_planner::explain::explained_statement;
 use porpoise_session::check;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
-use porpoise_types::{DataType, Date, DateTime, Time, Value};
+use porpoise_types::{DataType, Value};
 
 use crate::session::Session;
 
@@ -55,7 +55,7 @@ impl Session {
             true => {
                 plan.measure();
                 let catalog = Arc::clone(&catalog);
-                self.execute_measured(&plan, &catalog, parameters, &mut Discarded)?
+                self.execute_measured(&plan, &catalog, parameters, &mut Unread)?
             }
             false => {
                 self.state.warn_all(&plan.warnings);
@@ -98,33 +98,5 @@ impl Session {
             warnings: self.state.warning_count(),
             ..Completion::default()
         })
-    }
-}
-
-/// Where the rows of a measured statement go.
-struct Discarded;
-
-impl Reply for Discarded {
-    fn ok(&mut self, _: &Completion) -> Result<()> {
-        Ok(())
-    }
-    fn begin_rows(&mut self, _: &[ResultColumn]) -> Result<()> {
-        Ok(())
-    }
-    fn begin_row(&mut self) {}
-    fn null(&mut self) {}
-    fn int(&mut self, _: i64) {}
-    fn uint(&mut self, _: u64) {}
-    fn float(&mut self, _: f32) {}
-    fn double(&mut self, _: f64) {}
-    fn bytes(&mut self, _: &[u8]) {}
-    fn date(&mut self, _: Date) {}
-    fn datetime(&mut self, _: DateTime, _: u8) {}
-    fn time(&mut self, _: Time, _: u8) {}
-    fn end_row(&mut self) -> Result<()> {
-        Ok(())
-    }
-    fn end_rows(&mut self, _: &Completion) -> Result<()> {
-        Ok(())
     }
 }

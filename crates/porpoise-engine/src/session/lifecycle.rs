@@ -55,17 +55,23 @@ impl Session {
     }
 
     /// Gives a session that is in its initial state to the one who logs in.
-    fn log_in(&mut self, login: Login) -> Result<()> {
+    fn log_in(&mut self, mut login: Login) -> Result<()> {
+        if let Some(attributes) = login.attributes.take() {
+            let globals = &self.shared.variables;
+            let size = globals.get_u64("performance_schema_session_connect_attrs_size");
+            let kept = kept_attributes(attributes, size);
+            self.control.set_attributes(kept.into());
+        }
         let state = &mut self.state;
         state.interrupt = self.control.interrupt.clone();
         state.waiter = self.control.waiter.clone();
         state.user = login.user.clone();
         state.host = login.host.clone();
-        state.account = login.account.clone();
-        state.must_change_password = login
-            .account
-            .as_ref()
-            .is_some_and(|own| own.password_expired);
+        let lifetime = self.shared.variables.get_u64("default_password_lifetime");
+        state.set_account(login.account.clone(), lifetime);
+        state.proxy_user = login.proxy_user.clone();
+        state.tls = login.tls.clone();
+        state.compression = login.compression;
         state.found_rows_flag = login.found_rows;
         if login.interactive {
             porpoise_core::variables::make_interactive(state);
@@ -131,6 +137,7 @@ impl Session {
         self.prepared.clear();
         self.named.clear();
         self.plans.clear();
+        self.shared.locks.sessions.reset_counts(&self.control);
         self.state_changes = SessionStateChanges::default();
         Ok(())
     }
@@ -158,6 +165,37 @@ impl Session {
         }
         transaction.commit()?.wait()?;
         Ok(())
+    }
+}
+
+/// The attributes that `performance_schema_session_connect_attrs_size` has room for, as they are
+/// encoded in the protocol: the first ones.
+fn kept_attributes(mut attributes: Vec<(String, String)>, size: u64) -> Vec<(String, String)> {
+    /// What -1, the size that the server finds, stands for.
+    const AUTOSIZED: usize = 512;
+    let bytes_max = usize::try_from(size).map_or(AUTOSIZED, |size| match size {
+        0..=1_048_576 => size,
+        _ => AUTOSIZED,
+    });
+    let mut bytes = 0;
+    let fitting = attributes.iter().take_while(|(name, value)| {
+        bytes += [name, value]
+            .map(|text| length_encoded(text.len()))
+            .iter()
+            .sum::<usize>();
+        bytes <= bytes_max
+    });
+    let fitting = fitting.count();
+    attributes.truncate(fitting);
+    attributes
+}
+
+/// How long a text of so many bytes is with its length before it.
+fn length_encoded(bytes: usize) -> usize {
+    match bytes {
+        0..=250 => bytes + 1,
+        251..=0xFFFF => bytes + 3,
+        _ => bytes + 4,
     }
 }
 

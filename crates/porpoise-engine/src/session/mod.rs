@@ -18,6 +18,7 @@
 //! closes a session; [`state_changes`] collects what a client wants to be told of.
 
 mod administer;
+mod counted_command;
 mod dispatch;
 mod execute_plan;
 mod execute_text;
@@ -77,8 +78,15 @@ pub struct Login {
     pub ignore_space: bool,
     /// CLIENT_INTERACTIVE: interactive_timeout counts instead of wait_timeout.
     pub interactive: bool,
-    /// Connection attributes, as performance_schema.session_connect_attrs shows them.
-    pub attributes: Vec<(String, String)>,
+    /// How its connection is encrypted; `None` if it isn't.
+    pub tls: Option<Arc<porpoise_accounts::tls::ClientTls>>,
+    /// By what its packets are compressed, and at which level; `None` if they aren't.
+    pub compression: Option<(&'static str, u8)>,
+    /// Connection attributes, as performance_schema.session_connect_attrs shows them; `None` leaves
+    /// those that the connection has.
+    pub attributes: Option<Vec<(String, String)>>,
+    /// `@@proxy_user`: the account whose password was given, if `account` is another's.
+    pub proxy_user: Option<CompactString>,
 }
 
 /// What the execution of one statement leaves to its caller.

@@ -9,18 +9,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{Reply, ResultColumn};
+use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_mdl::process::Command;
 use porpoise_planner as planner;
 use porpoise_planner::plan::{Plan, PlanKind};
 use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
 use porpoise_session::shared::Shared;
+use porpoise_sql::lexer::is_without_statement;
 use porpoise_sql::{Modes, Parsed, ast, stack};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
+use crate::session::counted_command::command_of;
 use crate::session::planning_context::hash_one;
-use crate::session::syntax_error::syntax_error;
+use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
 
 /// What a client learns of a statement it prepared.
@@ -64,6 +67,8 @@ pub(crate) struct PreparedStatement {
     depth: u32,
     sql: Arc<[u8]>,
     placeholders: usize,
+    /// What each execution counts as.
+    command: Option<CountedCommand>,
     /// The plan that ran last, and the parameters' types it was made for.
     last: Option<(Vec<DataType>, u64, Arc<CachedPlan>)>,
 }
@@ -93,6 +98,7 @@ impl Session {
     }
 
     pub(crate) fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared> {
+        self.count(Some(CountedCommand::StmtPrepare));
         let modes: Modes = self.modes();
         let parsed =
             porpoise_sql::parse_statement(sql, 0, modes).map_err(|error| syntax_error(&error))?;
@@ -103,14 +109,8 @@ impl Session {
     }
 
     fn prepare_parsed(&mut self, parsed: Parsed, sql: &[u8]) -> Result<Prepared> {
-        let modes: Modes = self.modes();
-        if let Ok(Some(second)) = porpoise_sql::parse_statement(sql, parsed.next, modes) {
-            let rest = &sql[second.span.start as usize..];
-            stack::reserve(second.depth, || drop(second.statement));
-            return Err(Error::syntax_error(
-                String::from_utf8_lossy(&rest[..rest.len().min(80)]),
-                1,
-            ));
+        if !is_without_statement(sql, parsed.next, self.modes()) {
+            return Err(syntax_error_near(sql, parsed.next));
         }
         if matches!(
             parsed.statement,
@@ -140,6 +140,7 @@ impl Session {
         let id = self.next_statement_id;
         self.next_statement_id = self.next_statement_id.wrapping_add(1).max(1);
         let statement = PreparedStatement {
+            command: command_of(&parsed.statement),
             _place: Place::take(&self.shared)?,
             statement: Arc::new(parsed.statement),
             depth: parsed.depth,
@@ -224,6 +225,8 @@ impl Session {
         if prepared.placeholders != parameters.len() {
             return Err(Error::wrong_arguments("EXECUTE"));
         }
+        self.count(Some(CountedCommand::StmtExecute));
+        self.count(prepared.command);
         let hints = prepared.statement.hints();
         let sets_variables = hints.is_some_and(ast::StatementHints::sets_variables);
         let is_traced = self.state.optimizer_traces.is_enabled;
@@ -272,8 +275,12 @@ impl Session {
                 let plan = stack::reserve(prepared.depth, plan);
                 let plan: Plan = plan.map_err(|failed| self.refuse(failed))?;
                 let keep = plan.cacheable && self.state.temporary_tables.is_empty();
+                if prepared.last.is_some() {
+                    self.count(Some(CountedCommand::StmtReprepare));
+                }
                 let cached = Arc::new(CachedPlan {
                     plan,
+                    command: prepared.command,
                     catalog_version: catalog.version,
                     sql: (&*prepared.sql).into(),
                     source: None,
@@ -297,6 +304,7 @@ impl Session {
 
     /// Forgets a prepared statement: COM_STMT_CLOSE. A number that is not known is passed over.
     pub fn close_statement(&mut self, id: u32) {
+        self.count(Some(CountedCommand::StmtClose));
         self.prepared.remove(&id);
         self.named.retain(|_, named| *named != id);
     }

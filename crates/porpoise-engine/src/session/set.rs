@@ -114,19 +114,18 @@ impl Session {
             Some(VariableScope::Global) => Reads::Global,
             Some(_) => return Err(Error::not_supported_yet("SET PERSIST")),
         };
-        if let Some(component) = &variable.component {
-            return Err(Error::unknown_system_variable(format_args!(
-                "{}.{}",
-                &**component, &*variable.name
-            )));
-        }
-        let name = match variable.name.to_ascii_lowercase().as_str() {
+        let written = match &variable.component {
+            Some(component) => format!("{}.{}", component.as_str(), variable.name.as_str()),
+            None => variable.name.as_str().to_owned(),
+        };
+        let name = match written.to_ascii_lowercase().as_str() {
             // The old name, which many programs still use.
             "tx_isolation" => "transaction_isolation".to_owned(),
             other => other.to_owned(),
         };
         let position = variables::find(&name)
-            .ok_or_else(|| Error::unknown_system_variable(&*variable.name))?;
+            .filter(|position| variables::VARIABLES[*position].is_there(&self.state))
+            .ok_or_else(|| Error::unknown_system_variable(&written))?;
         let value = match value {
             ast::Expr::Default => None,
             // A bare word is a text: SET x = ON, SET x = utf8mb4.
@@ -145,6 +144,10 @@ impl Session {
             Reads::Session => None,
         };
         let was_autocommit = self.state.autocommit;
+        if scope == Reads::Session && variables::VARIABLES[position].name == "transaction_read_only"
+        {
+            self.pin_read_only();
+        }
         let shared = &self.shared;
         variables::set(position, scope, value, &mut self.state, &shared.variables)?;
         if scope == Reads::Session {
@@ -221,6 +224,9 @@ impl Session {
             }
             Some(_) => Reads::Session,
         };
+        if reads == Reads::Session {
+            self.pin_read_only();
+        }
         let shared = &self.shared;
         let mut set = |name: &str, value: Value| {
             let position =

@@ -153,6 +153,15 @@ impl Session {
         self.transaction.read_only.unwrap_or(session)
     }
 
+    /// Before the session's `transaction_read_only` changes: a transaction that has begun without
+    /// BEGIN keeps the value it began with.
+    pub(super) fn pin_read_only(&mut self) {
+        if self.transaction.storage.is_some() {
+            let now = self.is_read_only();
+            self.transaction.read_only = Some(now);
+        }
+    }
+
     /// Takes back what SET TRANSACTION set for the transaction that has ended.
     pub(super) fn end_transaction(&mut self) {
         self.transaction.read_only = None;

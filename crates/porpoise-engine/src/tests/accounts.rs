@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use porpoise_accounts::Accounts;
+use porpoise_accounts::{Account, Accounts};
 use porpoise_infoschema::account_text;
 
 use super::database::Db;
@@ -366,4 +366,448 @@ fn who_must_change_the_password_can_do_nothing_else_before() {
     user.run("SELECT * FROM d.t");
     let mut again = login(&root, "u");
     again.run("SELECT 1");
+}
+
+fn shown(db: &mut Db, user: &str) -> String {
+    db.rows(&format!("SHOW CREATE USER {user}")).concat()
+}
+
+#[test]
+fn an_accounts_policy_is_shown_as_it_was_given() {
+    let mut root = Db::new();
+    let plain = " REQUIRE NONE PASSWORD EXPIRE DEFAULT ACCOUNT UNLOCK PASSWORD HISTORY DEFAULT \
+                 PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT";
+    root.run("CREATE USER u");
+    assert!(shown(&mut root, "u").ends_with(plain));
+    let policy = " REQUIRE NONE WITH MAX_QUERIES_PER_HOUR 1 MAX_UPDATES_PER_HOUR 2 \
+                  MAX_CONNECTIONS_PER_HOUR 3 MAX_USER_CONNECTIONS 4 PASSWORD EXPIRE INTERVAL 9 DAY \
+                  ACCOUNT LOCK PASSWORD HISTORY 5 PASSWORD REUSE INTERVAL 6 DAY \
+                  PASSWORD REQUIRE CURRENT FAILED_LOGIN_ATTEMPTS 7 PASSWORD_LOCK_TIME UNBOUNDED";
+    root.run(&format!("ALTER USER u{policy}"));
+    assert!(shown(&mut root, "u").ends_with(policy));
+    let user = "SELECT max_questions, max_updates, max_connections, max_user_connections, \
+                password_lifetime, account_locked, password_reuse_history, password_reuse_time, \
+                password_require_current, user_attributes FROM mysql.user WHERE user = 'u'";
+    let lock =
+        r#"{"Password_locking": {"failed_login_attempts": 7, "password_lock_time_days": -1}}"#;
+    assert_eq!(root.rows(user), [format!("1|2|3|4|9|Y|5|6|Y|{lock}")]);
+    root.run("ALTER USER u PASSWORD EXPIRE NEVER PASSWORD REQUIRE CURRENT OPTIONAL");
+    let changed = shown(&mut root, "u");
+    assert!(changed.contains(" PASSWORD EXPIRE NEVER ") && changed.contains(" CURRENT OPTIONAL "));
+    for (sql, number) in [
+        ("ALTER USER u FAILED_LOGIN_ATTEMPTS 32768", 1064),
+        ("ALTER USER u PASSWORD EXPIRE INTERVAL 0 DAY", 1064),
+        ("ALTER USER u PASSWORD HISTORY 65536", 1064),
+        (
+            "CREATE USER v IDENTIFIED BY 'x' RETAIN CURRENT PASSWORD",
+            1064,
+        ),
+        ("CREATE USER v IDENTIFIED WITH nothing", 1524),
+    ] {
+        root.fails(sql, number);
+    }
+}
+
+#[test]
+fn comments_and_attributes_are_merged() {
+    let mut root = Db::new();
+    root.run("CREATE USER u COMMENT 'it''s'");
+    let attribute = "SELECT attribute FROM information_schema.user_attributes WHERE user = 'u'";
+    assert_eq!(root.rows(attribute), [r#"{"comment": "it's"}"#]);
+    root.run(r#"ALTER USER u ATTRIBUTE '{"b": [1], "a": null}'"#);
+    assert_eq!(root.rows(attribute), [r#"{"b": [1], "comment": "it's"}"#]);
+    root.run(r#"ALTER USER u ATTRIBUTE '{"comment": null}'"#);
+    assert_eq!(root.rows(attribute), [r#"{"b": [1]}"#]);
+    root.fails("ALTER USER u ATTRIBUTE '[1]'", 3982);
+    root.fails("ALTER USER u ATTRIBUTE 'x'", 3982);
+    assert_eq!(root.rows(attribute), [r#"{"b": [1]}"#]);
+}
+
+#[test]
+fn passwords_of_the_history_are_refused() {
+    for plugin in [
+        "caching_sha2_password",
+        "mysql_native_password",
+        "sha256_password",
+    ] {
+        let mut root = Db::new();
+        root.run(&format!(
+            "CREATE USER u IDENTIFIED WITH {plugin} BY 'one' PASSWORD HISTORY 2"
+        ));
+        root.fails("ALTER USER u IDENTIFIED BY 'one'", 3638);
+        root.run("ALTER USER u IDENTIFIED BY 'two'");
+        root.fails("SET PASSWORD FOR u = 'one'", 3638);
+        root.run("ALTER USER u IDENTIFIED BY 'three'");
+        let kept = "SELECT COUNT(*) FROM mysql.password_history WHERE user = 'u'";
+        assert_eq!(root.rows(kept), ["2"]);
+        root.run("ALTER USER u IDENTIFIED BY 'one'");
+        // An empty one may come again.
+        root.run("ALTER USER u IDENTIFIED BY ''");
+        root.run("ALTER USER u IDENTIFIED BY ''");
+        root.run("RENAME USER u TO w");
+        root.fails("ALTER USER w IDENTIFIED BY 'one'", 3638);
+        root.run("DROP USER w");
+        assert_eq!(
+            root.rows("SELECT COUNT(*) FROM mysql.password_history"),
+            ["0"]
+        );
+    }
+    let mut root = Db::with(&[("password_reuse_interval", "3")]);
+    root.run("CREATE USER u IDENTIFIED BY 'one'");
+    root.run("ALTER USER u IDENTIFIED BY 'two'");
+    root.fails("ALTER USER u IDENTIFIED BY 'one'", 3638);
+    root.run("ALTER USER u IDENTIFIED BY 'one' PASSWORD REUSE INTERVAL 0 DAY");
+}
+
+#[test]
+fn the_current_password_is_asked_for_where_it_has_to_be() {
+    let (mut root, mut user) = with_user();
+    user.run("ALTER USER USER() IDENTIFIED BY 'a'");
+    root.run("ALTER USER u PASSWORD REQUIRE CURRENT");
+    user.fails("ALTER USER USER() IDENTIFIED BY 'b'", 3892);
+    user.fails("SET PASSWORD = 'b'", 3892);
+    user.fails("SET PASSWORD = 'b' REPLACE 'x'", 3891);
+    user.run("SET PASSWORD = 'b' REPLACE 'a'");
+    user.run("ALTER USER CURRENT_USER() IDENTIFIED BY 'c' REPLACE 'b'");
+    // Who may change all accounts need not know it.
+    root.run("ALTER USER u IDENTIFIED BY 'd'");
+    root.fails("ALTER USER u IDENTIFIED BY 'e' REPLACE 'd'", 3893);
+    root.run("ALTER USER u PASSWORD REQUIRE CURRENT DEFAULT");
+    user.run("SET PASSWORD = 'f'");
+    root.run("SET GLOBAL password_require_current = ON");
+    user.fails("SET PASSWORD = 'g'", 3892);
+    // Nothing but the own password is changed without CREATE USER.
+    user.fails("ALTER USER USER() COMMENT 'x'", 1227);
+    user.fails("ALTER USER USER() PASSWORD EXPIRE NEVER", 1227);
+    user.fails(
+        "ALTER USER USER() IDENTIFIED BY 'g' REPLACE 'f' WITH MAX_QUERIES_PER_HOUR 0",
+        1227,
+    );
+}
+
+#[test]
+fn a_second_password_is_kept_and_discarded() {
+    let (mut root, mut user) = with_user();
+    let second = "SELECT user_attributes->>'$.additional_password' IS NOT NULL FROM mysql.user \
+                  WHERE user = 'u'";
+    root.run("ALTER USER u IDENTIFIED BY 'two' RETAIN CURRENT PASSWORD");
+    assert_eq!(root.rows(second), ["1"]);
+    root.run("ALTER USER u IDENTIFIED BY 'three'");
+    assert_eq!(root.rows(second), ["1"]);
+    user.fails("ALTER USER USER() DISCARD OLD PASSWORD", 1227);
+    root.run("GRANT APPLICATION_PASSWORD_ADMIN ON *.* TO u");
+    user.run("ALTER USER USER() DISCARD OLD PASSWORD");
+    assert_eq!(root.rows(second), ["0"]);
+    root.fails(
+        "ALTER USER u IDENTIFIED BY '' RETAIN CURRENT PASSWORD",
+        3895,
+    );
+    root.fails(
+        "ALTER USER u IDENTIFIED WITH mysql_native_password BY 'x' RETAIN CURRENT PASSWORD",
+        3894,
+    );
+    root.run("ALTER USER u IDENTIFIED BY ''");
+    root.fails(
+        "ALTER USER u IDENTIFIED BY 'x' RETAIN CURRENT PASSWORD",
+        3878,
+    );
+}
+
+#[test]
+fn the_server_makes_passwords_and_tells_them_once() {
+    let mut root = Db::new();
+    let made = root.rows("CREATE USER a IDENTIFIED BY RANDOM PASSWORD, b, c@localhost IDENTIFIED WITH mysql_native_password BY RANDOM PASSWORD");
+    let cells: Vec<Vec<&str>> = made.iter().map(|row| row.split('|').collect()).collect();
+    let names: Vec<&[&str]> = cells.iter().map(|row| &row[..2]).collect();
+    assert_eq!(names, [["a", "%"], ["c", "localhost"]]);
+    assert_eq!(
+        root.columns("ALTER USER a IDENTIFIED BY RANDOM PASSWORD"),
+        "user|host|generated password|auth_factor"
+    );
+    root.run("SET generated_random_password_length = 100");
+    let made = root.rows("SET PASSWORD FOR a TO RANDOM");
+    assert_eq!(made[0].len(), "a|%||1".len() + 100);
+}
+
+#[test]
+fn another_plugin_without_a_password_expires_it() {
+    let mut root = Db::new();
+    root.run("CREATE USER u IDENTIFIED BY 'x'");
+    root.run("ALTER USER u IDENTIFIED WITH mysql_native_password");
+    let user = "SELECT plugin, authentication_string, password_expired FROM mysql.user \
+                WHERE user = 'u'";
+    assert_eq!(root.rows(user), ["mysql_native_password||Y"]);
+    root.run("ALTER USER u IDENTIFIED WITH sha256_password BY 'x'");
+    assert_eq!(
+        root.rows("SELECT plugin, password_expired FROM mysql.user WHERE user = 'u'"),
+        ["sha256_password|N"]
+    );
+    root.fails(
+        "ALTER USER u IDENTIFIED WITH sha256_password AS 'no hash'",
+        1827,
+    );
+    for (plugin, warnings) in [
+        ("mysql_native_password", 1),
+        ("sha256_password", 1),
+        ("caching_sha2_password", 0),
+    ] {
+        let altered = root.run(&format!("ALTER USER u IDENTIFIED WITH {plugin} BY 'x'"));
+        assert_eq!(altered.warnings, warnings, "{plugin}");
+    }
+}
+
+#[test]
+fn statements_of_an_hour_are_limited() {
+    let mut root = Db::new();
+    root.run("CREATE TABLE t (a INT)");
+    root.run("CREATE USER u WITH MAX_QUERIES_PER_HOUR 6 MAX_UPDATES_PER_HOUR 2");
+    root.run("GRANT ALL ON d.* TO u");
+    let mut user = login(&root, "u");
+    user.run("INSERT INTO d.t VALUES (1)");
+    user.run("CREATE TABLE d.o (a INT)");
+    user.fails("UPDATE d.t SET a = 2", 1226);
+    user.run("SELECT * FROM d.t");
+    user.run("SET @x = 1");
+    // The limit is the account's, whichever session it is.
+    let mut other = login(&root, "u");
+    other.fails("SELECT 1", 1226);
+    user.fails("COMMIT", 1226);
+    root.run("FLUSH USER_RESOURCES");
+    user.run("UPDATE d.t SET a = 2");
+    user.run("DELETE FROM d.t");
+    user.fails("DELETE FROM d.t", 1226);
+    root.run("ALTER USER u WITH MAX_UPDATES_PER_HOUR 2");
+    user.run("DELETE FROM d.t");
+}
+
+#[test]
+fn passwords_have_to_satisfy_the_policy_while_its_component_is_installed() {
+    let mut root = Db::new();
+    let urn = "'file://component_validate_password'";
+    root.fails("SELECT @@validate_password.length", 1193);
+    root.fails("SET GLOBAL validate_password.length = 4", 1193);
+    root.fails("SELECT VALIDATE_PASSWORD_STRENGTH('x')", 1305);
+    root.fails(&format!("UNINSTALL COMPONENT {urn}"), 3537);
+    root.fails("INSTALL COMPONENT 'file://component_of_another_kind'", 3529);
+    root.fails("INSTALL COMPONENT 'no_scheme'", 3527);
+    root.run("CREATE USER u IDENTIFIED BY 'x'");
+    root.run(&format!("INSTALL COMPONENT {urn}"));
+    root.fails(&format!("INSTALL COMPONENT {urn}"), 3529);
+    let installed = "SELECT component_id, component_urn FROM mysql.component";
+    assert_eq!(
+        root.rows(installed),
+        ["1|file://component_validate_password"]
+    );
+    assert_eq!(
+        root.rows("SHOW VARIABLES LIKE 'validate_password%'").len(),
+        8
+    );
+    assert_eq!(root.rows("SELECT @@validate_password.policy"), ["MEDIUM"]);
+    for sql in [
+        "CREATE USER v",
+        "CREATE USER v IDENTIFIED BY ''",
+        "CREATE USER v IDENTIFIED WITH mysql_native_password",
+        "CREATE USER v IDENTIFIED BY 'abcdefgh'",
+        "ALTER USER u IDENTIFIED BY 'abcdefgh'",
+        "SET PASSWORD FOR u = 'Abcdefg1'",
+    ] {
+        root.fails(sql, 1819);
+    }
+    root.run("CREATE USER v IDENTIFIED BY 'Abcdef-1'");
+    root.run("CREATE USER s IDENTIFIED WITH auth_socket");
+    root.run("CREATE USER h IDENTIFIED WITH mysql_native_password AS '*94BDCEBE19083CE2A1F959FD02F964C7AF4CFC29'");
+    root.run("CREATE USER r IDENTIFIED BY RANDOM PASSWORD");
+    root.run("SET GLOBAL validate_password.policy = LOW");
+    root.run("SET PASSWORD FOR u = 'abcdefgh'");
+    root.run("SET GLOBAL validate_password.length = 10");
+    root.fails("SET PASSWORD FOR u = 'abcdefgh'", 1819);
+    root.fails(
+        "SET GLOBAL validate_password.changed_characters_percentage = 5",
+        1235,
+    );
+    let strength = "SELECT VALIDATE_PASSWORD_STRENGTH('abc'), VALIDATE_PASSWORD_STRENGTH('abcdefgh'), \
+                    VALIDATE_PASSWORD_STRENGTH('Abcdef-123'), VALIDATE_PASSWORD_STRENGTH(NULL)";
+    assert_eq!(root.rows(strength), ["0|25|100|NULL"]);
+    let mut user = login(&root, "u");
+    user.fails(&format!("UNINSTALL COMPONENT {urn}"), 1044);
+    root.run(&format!("UNINSTALL COMPONENT {urn}"));
+    assert_eq!(root.rows(installed), [""; 0]);
+    root.run("SET PASSWORD FOR u = 'x'");
+}
+
+#[test]
+fn accounts_and_components_outlive_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let engine = crate::Engine::open(crate::EngineOptions {
+            location: porpoise_storage::Location::Path(folder.path().into()),
+            variables: Vec::new(),
+        });
+        let engine = engine.expect("opens");
+        let session = engine.connect(Default::default()).expect("connects");
+        Db { engine, session }
+    };
+    let mut root = open();
+    root.run("INSTALL COMPONENT 'file://component_validate_password'");
+    root.run("CREATE USER p IDENTIFIED BY 'Abcdef-0'");
+    root.run(
+        "CREATE USER u IDENTIFIED WITH sha256_password BY 'Abcdef-1' WITH MAX_UPDATES_PER_HOUR 3 \
+         PASSWORD EXPIRE INTERVAL 5 DAY PASSWORD HISTORY 4 PASSWORD REUSE INTERVAL 6 DAY \
+         PASSWORD REQUIRE CURRENT FAILED_LOGIN_ATTEMPTS 2 PASSWORD_LOCK_TIME UNBOUNDED \
+         ACCOUNT LOCK ATTRIBUTE '{\"a\": 1}'",
+    );
+    root.run("ALTER USER u IDENTIFIED BY 'Abcdef-2' RETAIN CURRENT PASSWORD");
+    root.run("GRANT PROXY ON p TO u WITH GRANT OPTION");
+    let told = [
+        "SELECT * FROM mysql.user",
+        "SELECT * FROM mysql.password_history",
+        "SELECT * FROM mysql.proxies_priv",
+        "SELECT * FROM mysql.component",
+        "SHOW CREATE USER u",
+        "SHOW GRANTS FOR u",
+    ];
+    let tell = |db: &mut Db| told.map(|sql| db.rows(sql));
+    let before = tell(&mut root);
+    root.engine.close().expect("closes");
+    drop(root);
+    let mut root = open();
+    assert_eq!(tell(&mut root), before);
+    root.fails("ALTER USER u IDENTIFIED BY 'Abcdef-1'", 3638);
+    root.fails("ALTER USER u IDENTIFIED BY 'abc'", 1819);
+}
+
+#[test]
+fn passwords_expire_by_their_age() {
+    let mut root = Db::new();
+    root.run("CREATE USER u IDENTIFIED BY 'x' PASSWORD EXPIRE INTERVAL 2 DAY");
+    let account = root.engine.account_for("u", "192.0.2.1", None).unwrap();
+    assert!(!account.must_change_password(0));
+    let mut old = Account::clone(&account);
+    old.password_changed_us = Some(old.password_changed_us.unwrap() - 2 * 86_400_000_000);
+    assert!(old.must_change_password(0));
+    old.policy.lifetime_days = None;
+    assert!(!old.must_change_password(0) && old.must_change_password(1));
+}
+
+#[test]
+fn proxies_are_granted_by_who_may() {
+    let (mut root, mut user) = with_user();
+    root.run("CREATE USER p, q");
+    user.fails("GRANT PROXY ON p TO q", 1698);
+    root.run("GRANT PROXY ON p TO u WITH GRANT OPTION");
+    user.run("GRANT PROXY ON p TO q");
+    user.fails("GRANT PROXY ON q TO p", 1698);
+    // The own account may always be lent.
+    user.run("GRANT PROXY ON u TO q");
+    assert_eq!(
+        grants_of(&root, "q", "%")[1..],
+        [
+            "GRANT PROXY ON `p`@`%` TO `q`@`%`",
+            "GRANT PROXY ON `u`@`%` TO `q`@`%`"
+        ]
+    );
+    let rows = "SELECT user, proxied_user, proxied_host, with_grant, grantor \
+                FROM mysql.proxies_priv WHERE user = 'q' AND proxied_user = 'p'";
+    assert_eq!(root.rows(rows), ["q|p|%|0|u@%"]);
+    user.run("REVOKE PROXY ON p FROM q");
+    root.fails("REVOKE PROXY ON p FROM q", 1141);
+    root.fails("GRANT PROXY ON p TO nobody", 1133);
+}
+
+#[test]
+fn accounts_with_system_user_are_protected() {
+    let (mut root, mut user) = with_user();
+    root.run("GRANT CREATE USER ON *.* TO u");
+    root.run("CREATE USER s");
+    user.run("ALTER USER s ACCOUNT LOCK");
+    root.run("GRANT SYSTEM_USER ON *.* TO s");
+    for sql in [
+        "ALTER USER s ACCOUNT UNLOCK",
+        "SET PASSWORD FOR s = 'x'",
+        "RENAME USER s TO t",
+        "DROP USER s",
+    ] {
+        user.fails(sql, 1227);
+    }
+    root.run("GRANT SYSTEM_USER ON *.* TO u");
+    user.run("DROP USER s");
+}
+
+#[test]
+fn the_grant_tables_tell_what_is_granted() {
+    let (mut root, _) = with_user();
+    root.run("CREATE ROLE r");
+    root.run("GRANT r TO u WITH ADMIN OPTION");
+    root.run("ALTER USER u DEFAULT ROLE r");
+    root.run("GRANT BACKUP_ADMIN ON *.* TO u WITH GRANT OPTION");
+    root.run("GRANT SELECT ON d.* TO u");
+    root.run("GRANT SELECT, DELETE, INSERT (a, b), UPDATE (b) ON d.t TO u WITH GRANT OPTION");
+    root.run("CREATE USER w");
+    login(&root, "u").run("GRANT SELECT ON d.t TO w");
+    for (sql, row) in [
+        (
+            "SELECT grantor, timestamp > NOW() - INTERVAL 1 HOUR FROM mysql.tables_priv WHERE user = 'w'",
+            "u@%|1",
+        ),
+        ("SELECT * FROM mysql.role_edges", "%|r|%|u|Y"),
+        ("SELECT * FROM mysql.default_roles", "%|u|%|r"),
+        (
+            "SELECT * FROM mysql.global_grants WHERE user = 'u'",
+            "u|%|BACKUP_ADMIN|Y",
+        ),
+        (
+            "SELECT host, db, user, select_priv, insert_priv FROM mysql.db",
+            "%|d|u|Y|N",
+        ),
+        (
+            "SELECT host, db, user, table_name, grantor, table_priv, column_priv FROM mysql.tables_priv WHERE user = 'u'",
+            "%|d|u|t||Select,Delete,Grant|Insert,Update",
+        ),
+        (
+            "SELECT db, user, table_name, column_name, column_priv FROM mysql.columns_priv WHERE column_name = 'b'",
+            "d|u|t|b|Insert,Update",
+        ),
+        (
+            "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = 'mysql' AND table_name = 'user'",
+            "51",
+        ),
+        ("SELECT COUNT(*) > 500 FROM mysql.time_zone_name", "1"),
+        (
+            "SELECT COUNT(*) FROM mysql.time_zone t LEFT JOIN mysql.time_zone_name n USING (time_zone_id) WHERE n.name IS NULL",
+            "0",
+        ),
+    ] {
+        assert_eq!(root.rows(sql), [row], "{sql}");
+    }
+    for table in [
+        "procs_priv",
+        "component",
+        "plugin",
+        "func",
+        "servers",
+        "help_topic",
+        "help_category",
+        "help_keyword",
+        "help_relation",
+        "general_log",
+        "slow_log",
+        "time_zone_leap_second",
+        "time_zone_transition",
+        "time_zone_transition_type",
+    ] {
+        assert_eq!(
+            root.rows(&format!("SELECT * FROM mysql.{table}")),
+            [""; 0],
+            "{table}"
+        );
+        let shown = root
+            .rows(&format!("SHOW CREATE TABLE mysql.{table}"))
+            .concat();
+        assert!(
+            shown.contains(&format!("CREATE TABLE `{table}`")),
+            "{shown}"
+        );
+    }
+    let mut user = login(&root, "u");
+    user.fails("SELECT * FROM mysql.tables_priv", 1142);
 }

@@ -12,13 +12,19 @@ use crate::session::{Login, Session};
 
 /// Keeps the last answer: its OK, or its rows as text.
 #[derive(Default)]
-struct Answers {
-    ok: Completion,
+pub(super) struct Answers {
+    pub ok: Completion,
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Answers {
+    /// All values that are integers, row by row.
+    pub fn integers(&self) -> Vec<i64> {
+        let values = self.rows.iter().flatten();
+        values.filter_map(|value| value.parse().ok()).collect()
+    }
+
     fn push(&mut self, text: String) {
         if let Some(row) = self.rows.last_mut() {
             row.push(text);

@@ -173,6 +173,8 @@ kinds! {
     ];
     Flush ForeignKeyGraph ["FLUSH TABLES a, b WITH READ LOCK", "FLUSH TABLES a FOR EXPORT", "FLUSH STATUS"];
     Reset Nothing ["RESET QUERY CACHE"];
+    ReloadTls Vain ["ALTER INSTANCE RELOAD TLS"];
+    Component Vain ["INSTALL COMPONENT 'file://component_validate_password'"];
     CreateUser Nothing ["CREATE USER w IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 1"];
     AlterUser Nothing ["ALTER USER w IDENTIFIED BY 'x' ACCOUNT LOCK"];
     SetDefaultRole Nothing ["SET DEFAULT ROLE ALL TO w"];
@@ -185,6 +187,7 @@ kinds! {
     SetPassword Nothing ["SET PASSWORD FOR w = 'x'"];
     Grant ForeignKeyGraph ["GRANT SELECT (x), UPDATE ON a TO u", "GRANT ALL ON d.* TO u"];
     Revoke ForeignKeyGraph ["REVOKE SELECT ON a FROM u"];
+    Empty Nothing ["/* FROM a */"];
     Unsupported Vain ["HANDLER a OPEN", "XA START 'a'"];
 }
 
@@ -231,9 +234,10 @@ fn is_refusal(error: &Error) -> bool {
     .contains(&error.kind())
 }
 
-/// Whether an error came before anything could be read: a name or a feature that there isn't.
+/// Whether an error came before anything could be read: a name or a feature that there isn't, or a
+/// subquery where there may be none.
 fn is_of_binding(error: &Error) -> bool {
-    const KINDS: [ErrorKind; 10] = [
+    const KINDS: [ErrorKind; 14] = [
         ErrorKind::UnknownDatabase,
         ErrorKind::UnknownColumn,
         ErrorKind::UnknownTableIn,
@@ -244,6 +248,10 @@ fn is_of_binding(error: &Error) -> bool {
         ErrorKind::RoutineDoesNotExist,
         ErrorKind::FunctionDoesNotExist,
         ErrorKind::UndeclaredVariable,
+        ErrorKind::DefaultHoldsDisallowed,
+        ErrorKind::GeneratedHoldsDisallowed,
+        ErrorKind::CheckHoldsDisallowed,
+        ErrorKind::FunctionalKeyFunctionNotAllowed,
     ];
     KINDS.contains(&error.kind())
 }

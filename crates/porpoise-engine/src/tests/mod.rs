@@ -6,6 +6,7 @@ mod column_changes;
 mod database;
 mod ddl;
 mod differences;
+mod early_release;
 mod explain;
 mod forbidden;
 mod hints;

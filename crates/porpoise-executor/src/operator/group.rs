@@ -253,9 +253,11 @@ impl<'p> GroupOperator<'p> {
         while self.ready.is_empty() && !self.done {
             if !self.input.next(exec)? {
                 self.done = true;
-                if self.levels.is_empty() && self.group.scalar {
+                // The total of no rows.
+                if self.levels.is_empty() && (self.group.scalar || self.group.rollup) {
+                    let keys = vec![Value::Null; keys];
                     self.levels
-                        .push(GroupState::new(Vec::new(), &self.group.aggregates));
+                        .push(GroupState::new(keys, &self.group.aggregates));
                 }
                 self.finish_levels(exec, usize::MAX)?;
                 break;

@@ -31,14 +31,20 @@ impl<'p> Limit<'p> {
     }
 }
 
-/// The value of a LIMIT or OFFSET.
+/// The value of a LIMIT or OFFSET. A parameter may be bound as a text that holds a whole number, as
+/// PHP's PDO and others do it; since 8.0.22 MySQL takes these, and no fractions or floating-point
+/// numbers.
 pub fn count_of(exec: &mut Exec<'_>, expr: &Expr) -> Result<u64> {
-    let value = expr.eval(exec)?;
-    match value {
-        Value::Int(count) if count >= 0 => Ok(count as u64),
-        Value::UInt(count) => Ok(count),
-        _ => Err(crate::Error::wrong_arguments("LIMIT")),
-    }
+    let count = match expr.eval(exec)? {
+        Value::Int(count) => u64::try_from(count).ok(),
+        Value::UInt(count) => Some(count),
+        Value::Text(text) => text.trim_ascii().parse().ok(),
+        Value::Bytes(bytes) => std::str::from_utf8(bytes.trim_ascii())
+            .ok()
+            .and_then(|text| text.parse().ok()),
+        _ => None,
+    };
+    count.ok_or_else(|| crate::Error::wrong_arguments("mysqld_stmt_execute"))
 }
 
 impl Operator for Limit<'_> {

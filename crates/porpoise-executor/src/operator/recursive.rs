@@ -9,7 +9,7 @@ use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
 
-use super::{Operator, build, key_of, project, replay};
+use super::{BoxedOperator, Operator, build, key_of, project, replay};
 use crate::Exec;
 use crate::key_map::KeyMap;
 use crate::row_buffer::RowBuffer;
@@ -20,8 +20,14 @@ pub(super) struct Recursive<'p> {
     parts: [(&'p Node, &'p [Expr]); 2],
     distinct: bool,
     working: usize,
-    rows: RowBuffer,
-    at: usize,
+    /// The rows so far, where they have to be different.
+    seen: KeyMap,
+    /// The rows of the round that is being made.
+    round: RowBuffer,
+    rounds: u64,
+    /// What makes the round's rows; `None` before it begins.
+    input: Option<BoxedOperator<'p>>,
+    is_at_end: bool,
 }
 
 impl<'p> Recursive<'p> {
@@ -36,53 +42,70 @@ impl<'p> Recursive<'p> {
             parts,
             distinct,
             working,
-            rows: RowBuffer::default(),
-            at: 0,
+            seen: KeyMap::default(),
+            round: RowBuffer::default(),
+            rounds: 0,
+            input: None,
+            is_at_end: false,
         }
+    }
+
+    /// Leaves the round's next row in the slot; false where there is no further one.
+    fn next_of_round(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let (node, output) = self.parts[usize::from(self.rounds > 0)];
+        let input = match &mut self.input {
+            Some(input) => input,
+            None => {
+                let mut input = build(node);
+                input.open(exec)?;
+                self.input.insert(input)
+            }
+        };
+        while input.next(exec)? {
+            exec.check_interrupt()?;
+            if self.distinct {
+                let mut key = KeyBuf::new();
+                key_of(exec, output.iter().map(|expr| (expr, false)), &mut key)?;
+                if !self.seen.insert(&exec.session.memory, &key)?.1 {
+                    continue;
+                }
+            }
+            project(exec, self.slot, output)?;
+            self.round.push(exec, &[self.slot])?;
+            return Ok(true);
+        }
+        Ok(false)
     }
 }
 
+/// Rows are made as they are asked for: LIMIT ends the recursion.
 impl Operator for Recursive<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.at = 0;
-        self.rows.clear();
-        let slots = [self.slot];
-        let mut seen = KeyMap::default();
-        let mut rounds = 0;
-        let most = exec.session.cte_max_recursion_depth();
-        loop {
-            let (node, output) = self.parts[usize::from(rounds > 0)];
-            let mut round = RowBuffer::default();
-            let mut input = build(node);
-            input.open(exec)?;
-            while input.next(exec)? {
-                exec.check_interrupt()?;
-                if self.distinct {
-                    let mut key = KeyBuf::new();
-                    key_of(exec, output.iter().map(|expr| (expr, false)), &mut key)?;
-                    if !seen.insert(&exec.session.memory, &key)?.1 {
-                        continue;
-                    }
-                }
-                project(exec, self.slot, output)?;
-                self.rows.push(exec, &slots)?;
-                round.push(exec, &slots)?;
-            }
-            if round.is_empty() {
-                break;
-            }
-            if rounds > most {
-                return Err(crate::Error::recursive_cte_depth(rounds));
-            }
-            rounds += 1;
-            exec.kept().working.insert(self.working, Arc::new(round));
-        }
+        *self = Recursive::new(self.slot, self.parts, self.distinct, self.working);
         exec.kept().working.remove(&self.working);
         Ok(())
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        replay(&self.rows, &mut self.at, exec, &[self.slot])
+        while !self.is_at_end {
+            if self.next_of_round(exec)? {
+                return Ok(true);
+            }
+            self.input = None;
+            let round = std::mem::take(&mut self.round);
+            if round.is_empty() {
+                self.is_at_end = true;
+                self.seen = KeyMap::default();
+                exec.kept().working.remove(&self.working);
+                break;
+            }
+            if self.rounds > exec.session.cte_max_recursion_depth() {
+                return Err(crate::Error::recursive_cte_depth(self.rounds));
+            }
+            self.rounds += 1;
+            exec.kept().working.insert(self.working, Arc::new(round));
+        }
+        Ok(false)
     }
 }
 

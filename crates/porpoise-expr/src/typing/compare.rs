@@ -15,7 +15,7 @@ use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
 use porpoise_types::{Collation, DataType, Decimal, Value};
 
-use crate::typing::{Class, class, coerce, collation, implicit, text_or_bytes, text_type};
+use crate::typing::{Class, class, coerce, collation, hidden, implicit, text_or_bytes, text_type};
 use crate::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
 
 /// The domain in which two expressions are compared.
@@ -67,15 +67,33 @@ fn constant_number_domain(temporal: Class) -> Domain {
     }
 }
 
-/// What `CASE left WHEN right` compares: a JSON document with a string as its text, with a number
-/// as a number. Only the operators compare documents.
-pub fn case_operands(left: Expr, right: Expr) -> (Expr, Expr) {
+/// What `CASE left WHEN right` asks. A JSON document is compared with a string as its text, with a
+/// number as a number: only the operators compare documents. Of a quotient all digits are compared.
+pub fn case_condition(left: Expr, right: Expr, session: &SessionVars) -> Result<Expr> {
+    let op = Comparison::Eq;
+    let (left, right) = case_operands(left, right);
+    if width(&left) != 1 || width(&right) != 1 {
+        return compare(op, left, right, session);
+    }
+    let left = beside(left, &right);
+    let right = beside(right, &left);
+    let domain = domain(&left, &right, op.sign(), session)?;
+    let left = with_all_digits(left, domain);
+    let right = with_all_digits(right, domain);
+    Ok(compared(op, domain, left, right))
+}
+
+fn case_operands(left: Expr, right: Expr) -> (Expr, Expr) {
     let against = |expr: Expr, other: Class| match (class(&expr.ty), other) {
         (Class::Json, Class::Text | Class::Bytes | Class::Member) => {
             let ty = text_type(expr.ty.max_chars(), expr.ty.collation());
             implicit(expr, ty)
         }
         (Class::Json, other) if other.is_number() => implicit(expr, DataType::DOUBLE),
+        // One that is no date equals none.
+        (Class::Text | Class::Bytes, Class::Date | Class::DateTime) => {
+            implicit(expr, DataType::DateTime { fsp: 6 })
+        }
         _ => expr,
     };
     let (a, b) = (class(&left.ty), class(&right.ty));
@@ -113,6 +131,7 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
                     match &part.kind {
                         ExprKind::Arithmetic { op, .. } => *op == divide,
                         ExprKind::Aggregate(_) => true,
+                        ExprKind::Call { function, .. } => function.name == hidden::AVERAGE.name,
                         // What it selects may be one.
                         ExprKind::Subquery { kind, .. } => {
                             matches!(kind, SubqueryKind::Scalar { .. })
@@ -170,15 +189,20 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
 /// quotient.
 fn listed(expr: Expr, domain: Domain) -> Expr {
     use crate::Arithmetic::{Add, Multiply, Subtract};
-    match (domain, &expr.kind) {
-        (
-            Domain::Decimal,
-            ExprKind::Arithmetic {
-                op: Add | Subtract | Multiply,
-                ..
-            }
-            | ExprKind::Negate(_),
-        ) if class(&expr.ty) == Class::Decimal => expr,
+    match &expr.kind {
+        ExprKind::Arithmetic {
+            op: Add | Subtract | Multiply,
+            ..
+        }
+        | ExprKind::Negate(_) => with_all_digits(expr, domain),
+        _ => into_domain(expr, domain),
+    }
+}
+
+/// An operand in the comparison's domain; a quotient keeps the digits that it doesn't show.
+fn with_all_digits(expr: Expr, domain: Domain) -> Expr {
+    match domain {
+        Domain::Decimal if class(&expr.ty) == Class::Decimal => expr,
         _ => into_domain(expr, domain),
     }
 }
@@ -192,6 +216,9 @@ fn beside(expr: Expr, other: &Expr) -> Expr {
     // 0x41 is a number where a number is wanted.
     if super::is_hex(&expr) && class(&other.ty).is_number() {
         return super::hex_number(expr);
+    }
+    if other.ty == DataType::Year && other.as_column().is_some() && expr.is_constant() {
+        return beside_year(expr);
     }
     match (class(&expr.ty), class(&other.ty)) {
         (Class::Text, Class::Integer)
@@ -213,13 +240,10 @@ fn beside(expr: Expr, other: &Expr) -> Expr {
         (Class::Text | Class::Bytes, Class::Integer | Class::Decimal) => exact_decimal(expr),
         (from, to @ (Class::Date | Class::DateTime)) if from.is_number() && expr.is_constant() => {
             let nullable = expr.nullable;
-            let kind = ExprKind::Cast {
-                operand: Box::new(expr),
-                kind: crate::CastKind::Comparable {
-                    of_dates: to == Class::Date,
-                },
+            let kind = crate::CastKind::Comparable {
+                of_dates: to == Class::Date,
             };
-            Expr::new(kind, DataType::DateTime { fsp: 6 }, nullable)
+            converted(expr, DataType::DateTime { fsp: 6 }, kind, nullable)
         }
         (Class::Double, Class::Integer)
             if expr.is_constant()
@@ -232,14 +256,35 @@ fn beside(expr: Expr, other: &Expr) -> Expr {
     }
 }
 
+/// A constant beside a YEAR column: 1 to 99 are years of two digits (MySQL 8.4 manual, 13.2.4).
+fn beside_year(expr: Expr) -> Expr {
+    let number = match class(&expr.ty) {
+        Class::Text | Class::Bytes => exact_decimal(expr),
+        Class::Integer if expr.ty != DataType::Year => expr,
+        _ => return expr,
+    };
+    let (ty, nullable) = (number.ty.clone(), number.nullable);
+    let call = ExprKind::Call {
+        function: &hidden::YEAR_NUMBER,
+        arguments: vec![number],
+    };
+    Expr::new(call, ty, nullable)
+}
+
 /// An operand as the exact number that it is or begins with.
 fn exact_decimal(expr: Expr) -> Expr {
     let nullable = expr.nullable;
-    let kind = ExprKind::Cast {
-        operand: Box::new(expr),
-        kind: crate::CastKind::Exact,
-    };
-    Expr::new(kind, DataType::decimal(65, 30), nullable)
+    converted(
+        expr,
+        DataType::decimal(65, 30),
+        crate::CastKind::Exact,
+        nullable,
+    )
+}
+
+fn converted(expr: Expr, ty: DataType, kind: crate::CastKind, nullable: bool) -> Expr {
+    let operand = Box::new(expr);
+    Expr::new(ExprKind::Cast { operand, kind }, ty, nullable)
 }
 
 /// How many columns an operand has.
@@ -247,6 +292,24 @@ pub fn width(expr: &Expr) -> usize {
     match &expr.kind {
         ExprKind::Row(items) => items.len(),
         _ => 1,
+    }
+}
+
+/// A constant string that an operator compares with a date: it has to be one (1525). IN and BETWEEN
+/// are more lenient.
+fn moment(expr: Expr, other: &Expr) -> Expr {
+    let name = match &other.ty {
+        DataType::Date => "DATE",
+        DataType::DateTime { .. } => "DATETIME",
+        DataType::Timestamp { .. } => "TIMESTAMP",
+        _ => return expr,
+    };
+    match class(&expr.ty) {
+        Class::Text | Class::Bytes if expr.is_constant() => {
+            let kind = crate::CastKind::Moment(name);
+            converted(expr, DataType::DateTime { fsp: 6 }, kind, true)
+        }
+        _ => expr,
     }
 }
 
@@ -267,10 +330,19 @@ fn align(
     ))
 }
 
-/// `left op right`.
+/// `left op right`. A constant string beside a date has to be one.
 pub fn compare(op: Comparison, left: Expr, right: Expr, session: &SessionVars) -> Result<Expr> {
+    let (left, right) = (moment(left, &right), right);
+    let right = moment(right, &left);
+    compare_any(op, left, right, session)
+}
+
+/// As [`compare`]; what is no date equals none.
+fn compare_any(op: Comparison, left: Expr, right: Expr, session: &SessionVars) -> Result<Expr> {
     match (left.kind, right.kind) {
-        (ExprKind::Row(left), ExprKind::Row(right)) => compare_rows(op, left, right, session),
+        (ExprKind::Row(left), ExprKind::Row(right)) => {
+            compare_rows(op, left, right, session, compare)
+        }
         (ExprKind::Row(row), _) | (_, ExprKind::Row(row)) => Err(Error::operand_columns(row.len())),
         (left_kind, right_kind) => {
             let left = Expr {
@@ -284,18 +356,24 @@ pub fn compare(op: Comparison, left: Expr, right: Expr, session: &SessionVars) -
                 nullable: right.nullable,
             };
             let (domain, left, right) = align(left, right, op.sign(), session)?;
-            let nullable = op != Comparison::NullSafeEq && (left.nullable || right.nullable);
-            Ok(Expr::boolean(
-                ExprKind::Compare {
-                    op,
-                    domain,
-                    left: Box::new(left),
-                    right: Box::new(right),
-                },
-                nullable,
-            ))
+            Ok(compared(op, domain, left, right))
         }
     }
+}
+
+/// Makes a comparison of single values.
+type Compare = fn(Comparison, Expr, Expr, &SessionVars) -> Result<Expr>;
+
+/// The comparison of two operands that are in its domain.
+fn compared(op: Comparison, domain: Domain, left: Expr, right: Expr) -> Expr {
+    let nullable = op != Comparison::NullSafeEq && (left.nullable || right.nullable);
+    let kind = ExprKind::Compare {
+        op,
+        domain,
+        left: Box::new(left),
+        right: Box::new(right),
+    };
+    Expr::boolean(kind, nullable)
 }
 
 fn compare_rows(
@@ -303,6 +381,7 @@ fn compare_rows(
     left: Vec<Expr>,
     right: Vec<Expr>,
     session: &SessionVars,
+    compare: Compare,
 ) -> Result<Expr> {
     let (left, right) = flat_rows(left, right)?;
     if matches!(op, Comparison::Eq | Comparison::NullSafeEq) {
@@ -417,6 +496,18 @@ pub fn truth(operand: Expr) -> Expr {
     match class(&operand.ty) {
         Class::Text | Class::Bytes if super::is_hex(&operand) => super::hex_number(operand),
         Class::Text | Class::Bytes => implicit(operand, DataType::DOUBLE),
+        // A document is true unless it is the number 0 (MySQL 8.4 manual, 13.5).
+        Class::Json => {
+            let zero = Expr::literal(Value::Int(0), DataType::BIGINT);
+            let nullable = operand.nullable;
+            let kind = ExprKind::Compare {
+                op: Comparison::Ne,
+                domain: Domain::Json,
+                left: Box::new(operand),
+                right: Box::new(into_domain(zero, Domain::Json)),
+            };
+            Expr::boolean(kind, nullable)
+        }
         _ => operand,
     }
 }
@@ -771,7 +862,7 @@ pub fn in_list(
     {
         let parts: Result<Vec<Expr>> = list
             .into_iter()
-            .map(|item| compare(Comparison::Eq, operand.clone(), item, session))
+            .map(|item| compare_any(Comparison::Eq, operand.clone(), item, session))
             .collect();
         let any = or(parts?);
         return Ok(if negated { not(any) } else { any });
@@ -797,10 +888,16 @@ fn in_rows(
     negated: bool,
     session: &SessionVars,
 ) -> Result<Expr> {
+    let compare = match list.len() {
+        1 => compare,
+        _ => compare_any,
+    };
     let parts: Result<Vec<Expr>> = list
         .into_iter()
         .map(|item| match item.kind {
-            ExprKind::Row(items) => compare_rows(Comparison::Eq, operand.clone(), items, session),
+            ExprKind::Row(items) => {
+                compare_rows(Comparison::Eq, operand.clone(), items, session, compare)
+            }
             _ => Err(Error::operand_columns(operand.len())),
         })
         .collect();

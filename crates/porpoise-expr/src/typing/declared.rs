@@ -11,6 +11,9 @@ use porpoise_types::{BlobSize, Charset, Collation, DataType, EnumDef, IntWidth};
 const CHAR_LENGTH_MAX: u32 = 255;
 /// Of VARCHAR and VARBINARY, in bytes.
 const VARCHAR_BYTES_MAX: u32 = 65_535;
+/// The longest string of an expression, in characters or bytes, that is kept as VARCHAR or VARBINARY
+/// (MySQL 8.4 manual, 10.4.4).
+const STRING_LENGTH_MAX: u32 = 512;
 const FSP_MAX: u32 = 6;
 const DECIMAL_DIGITS_MAX: u32 = 65;
 const DECIMAL_SCALE_MAX: u32 = 30;
@@ -95,6 +98,25 @@ fn float_digits(digits: Option<(u32, u32)>, column: &str) -> Result<Option<(u8, 
         return Err(Error::scale_over_precision(column));
     }
     Ok(Some((m as u8, d as u8)))
+}
+
+/// The type of a column that keeps an expression's values: a string that may be longer than
+/// [`STRING_LENGTH_MAX`] is a TEXT or a BLOB.
+pub fn stored_type(ty: &DataType) -> DataType {
+    match ty {
+        DataType::Null => DataType::Binary(0),
+        DataType::Varchar { length, collation } if *length > STRING_LENGTH_MAX => {
+            let bytes_per_char = u64::from(collation.charset().max_len());
+            DataType::Text {
+                size: BlobSize::holding(u64::from(*length) * bytes_per_char),
+                collation: *collation,
+            }
+        }
+        DataType::Varbinary(length) if *length > STRING_LENGTH_MAX => {
+            DataType::Blob(BlobSize::holding(u64::from(*length)))
+        }
+        ty => ty.clone(),
+    }
 }
 
 fn blob_size(size: ast::LobSize, length: Option<u32>, bytes_per_char: u32) -> BlobSize {

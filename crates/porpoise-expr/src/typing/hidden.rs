@@ -1,7 +1,8 @@
 //! Functions that no statement can name: what the planner says with a call.
 
 use porpoise_core::error::{Error, Result};
-use porpoise_types::{ConvertContext, DataType, Loss, Value, convert};
+use porpoise_types::temporal::parse;
+use porpoise_types::{ConvertContext, DataType, Decimal, Loss, Value, convert};
 
 use crate::function::{ArgumentKind, Call, Eval, Function, Purity, Returns, at_least, exactly};
 
@@ -85,20 +86,34 @@ fn time_of(call: &mut Call<'_>, value: &Value) -> Result<Value> {
     Ok(Value::Null)
 }
 
-/// What a part of a date is taken from: a string is a date, however short, unless it shows that it
-/// is a time alone.
-pub static DATED: Function = Function {
-    name: "DATED",
+/// A number as the year that it stands for beside a YEAR column: of two digits, one between 1970 and
+/// 2069.
+pub static YEAR_NUMBER: Function = Function {
+    name: "YEAR_NUMBER",
     arity: exactly(1),
     argument_kinds: &[ArgumentKind::Any],
-    returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
-    eval: Eval::Strict(|call, values| {
-        let text = values[0].as_bytes().unwrap_or_default();
-        match text.contains(&b':') && text.len() < DATETIME_CHARS_MIN {
-            true => time_of(call, &values[0]),
-            false => loose_date(call, &values[0]),
-        }
+    returns: Returns::Same(0),
+    eval: Eval::Strict(|_, values| {
+        let year = match convert::to_int(&values[0]) {
+            (year @ 1..=99, Loss::None) => year as u32,
+            _ => return Ok(values[0].clone()),
+        };
+        let year = u64::from(parse::two_digit_year(year));
+        Ok(match values[0] {
+            Value::Decimal(_) => Value::Decimal(Decimal::from(year)),
+            _ => Value::UInt(year),
+        })
     }),
+    purity: Purity::Pure,
+};
+
+/// An average over a window: the value as it is kept, of which the type shows fewer digits.
+pub static AVERAGE: Function = Function {
+    name: "AVERAGE",
+    arity: exactly(1),
+    argument_kinds: &[ArgumentKind::Any],
+    returns: Returns::Same(0),
+    eval: Eval::Strict(|_, values| Ok(values[0].clone())),
     purity: Purity::Pure,
 };
 

@@ -9,6 +9,7 @@
 //! - which collation a mix of strings has: [`collation`];
 //! - the common type of several expressions: [`merge`].
 
+pub mod byte_bits;
 pub mod collation;
 pub mod compare;
 pub mod declared;
@@ -30,6 +31,7 @@ use porpoise_types::{
     Value, temporal,
 };
 
+use crate::aggregate::AggregateFunction;
 use crate::{CastKind, Expr, ExprKind};
 
 /// The longest VARCHAR an expression yields; longer results are TEXT.
@@ -101,6 +103,9 @@ impl Class {
 pub fn text_or_bytes(expr: Expr, session: &SessionVars) -> Expr {
     let collation = match class(&expr.ty) {
         Class::Text | Class::Bytes | Class::Null => return expr,
+        _ if let DataType::Bit(width) = expr.ty => {
+            return implicit(expr, bytes_type(u64::from(width).div_ceil(8)));
+        }
         Class::Member => expr.ty.collation(),
         _ => session.collation,
     };
@@ -315,6 +320,15 @@ pub fn implicit(expr: Expr, ty: DataType) -> Expr {
 
 /// CAST and CONVERT.
 pub fn explicit(expr: Expr, ty: DataType) -> Expr {
+    explicit_by(expr, ty, CastKind::Explicit)
+}
+
+/// CAST or CONVERT to a text or bytes of no stated length.
+pub fn whole(expr: Expr, ty: DataType) -> Expr {
+    explicit_by(expr, ty, CastKind::Whole)
+}
+
+fn explicit_by(expr: Expr, ty: DataType, kind: CastKind) -> Expr {
     // A hexadecimal literal that is cast to a number is one.
     let expr = match class(&ty).is_number() {
         true => hex_number(expr),
@@ -324,7 +338,7 @@ pub fn explicit(expr: Expr, ty: DataType) -> Expr {
     Expr::new(
         ExprKind::Cast {
             operand: Box::new(expr),
-            kind: CastKind::Explicit,
+            kind,
         },
         ty,
         nullable,
@@ -431,6 +445,22 @@ pub fn slot_type(ty: &DataType) -> DataType {
     match ty {
         DataType::Timestamp { fsp } => DataType::DateTime { fsp: *fsp },
         other => other.clone(),
+    }
+}
+
+/// The type in which an aggregate's value is kept: an average, which is a quotient, has more digits
+/// than it shows.
+pub fn held_type(function: &AggregateFunction, ty: &DataType) -> DataType {
+    /// What is computed of a quotient has its digits in such groups.
+    const GROUP: u8 = 9;
+    match ty {
+        DataType::Decimal {
+            precision, scale, ..
+        } if function.name == "AVG" => {
+            let held = (scale.div_ceil(GROUP) * GROUP).min(30).max(*scale);
+            DataType::decimal((precision + held - scale).min(65), held)
+        }
+        ty => ty.clone(),
     }
 }
 

@@ -8,8 +8,8 @@ use crate::aggregate::AggregateFunction;
 use crate::function::{ArgumentKind, Eval, Function, Returns};
 use crate::typing::merge::decimal_size;
 use crate::typing::{
-    Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type,
-    shown_fraction, text_or_bytes, text_type,
+    Class, byte_bits, bytes_type, class, coerce, collation, compare, explicit, hex_number, hidden,
+    implicit, is_hex, merged_type, shown_fraction, text_or_bytes, text_type,
 };
 use crate::{Arithmetic, Expr, ExprKind};
 
@@ -20,7 +20,7 @@ const PRECISION_MAX: u32 = 65;
 pub fn number(expr: Expr) -> Expr {
     match class(&expr.ty) {
         Class::Null | Class::Integer | Class::Decimal | Class::Double => expr,
-        Class::Member => implicit(expr, member_number()),
+        Class::Member => implicit(expr, DataType::DOUBLE),
         Class::Date | Class::Time | Class::DateTime => match expr.ty.decimals() {
             0 => implicit(expr, DataType::BIGINT),
             fsp => implicit(expr, DataType::decimal(14 + fsp, fsp)),
@@ -39,11 +39,6 @@ pub fn number(expr: Expr) -> Expr {
     }
 }
 
-/// An ENUM's or SET's number, as arithmetic sees it.
-fn member_number() -> DataType {
-    super::bigint(false, None)
-}
-
 fn one_column(expr: &Expr) -> Result<()> {
     if compare::width(expr) == 1 {
         Ok(())
@@ -56,6 +51,9 @@ fn one_column(expr: &Expr) -> Result<()> {
 pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, session: &SessionVars) -> Result<Expr> {
     one_column(&left)?;
     one_column(&right)?;
+    if let Some(of_bytes) = byte_bits::operation(op, &left, &right) {
+        return Ok(of_bytes);
+    }
     let (left, right) = (number(left), number(right));
     let by_zero = matches!(
         op,
@@ -251,6 +249,8 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
     }
     let as_text = |expr: Expr| {
         let ty = match class(&expr.ty) {
+            // Bits are bytes to whoever wants text.
+            _ if let DataType::Bit(width) = expr.ty => bytes_type(u64::from(width).div_ceil(8)),
             Class::Member => text_type(expr.ty.max_chars(), expr.ty.collation()),
             Class::Json => DataType::Text {
                 size: porpoise_types::BlobSize::Long,
@@ -285,7 +285,8 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
                 implicit(expr, ty)
             }
         },
-        ArgumentKind::Integer => match from {
+        ArgumentKind::Bits if from == Class::Bytes && !is_hex(&expr) => expr,
+        ArgumentKind::Integer | ArgumentKind::Bits => match from {
             Class::Integer | Class::Member => expr,
             Class::Bytes => {
                 let number = number(expr);
@@ -299,7 +300,7 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
         ArgumentKind::Number => number(expr),
         ArgumentKind::Double => match from {
             Class::Double => expr,
-            _ => implicit(expr, DataType::DOUBLE),
+            _ => implicit(hex_number(expr), DataType::DOUBLE),
         },
         ArgumentKind::Decimal => match from {
             Class::Decimal => expr,
@@ -321,6 +322,7 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
         },
         ArgumentKind::LooseDate => match from {
             Class::Date | Class::DateTime => expr,
+            _ if expr.ty == DataType::Year => implicit(expr, DataType::Date),
             _ => Expr::new(
                 ExprKind::Call {
                     function: match from {
@@ -416,17 +418,20 @@ pub fn call_function(
                 function.name,
                 session.collation,
             )?;
-            match compares_dates(&ty, &arguments) {
-                true => dated = Some(ty),
-                false => {
-                    let coerced = arguments.into_iter().map(|argument| coerce(argument, &ty));
-                    arguments = coerced.collect();
+            let compared = match compared_as(&ty, &arguments, session)? {
+                Some(moment) => {
+                    dated = Some(ty);
+                    moment
                 }
-            }
+                None => ty,
+            };
+            let coerced = arguments.into_iter();
+            arguments = coerced
+                .map(|argument| coerce(argument, &compared))
+                .collect();
         }
         _ => {}
     }
-    arguments = convert_arguments(arguments, function.argument_kinds, session)?;
     let argument_kinds = match function.name {
         // Compares strings only if all are.
         "FIELD"
@@ -436,26 +441,26 @@ pub fn call_function(
         {
             &[ArgumentKind::Compared]
         }
+        "FIELD" => &[ArgumentKind::Number],
         _ => function.argument_kinds,
     };
+    arguments = convert_arguments(arguments, argument_kinds, session)?;
     arguments = bring_together(function.name, argument_kinds, arguments, session)?;
-    let ty = match dated {
-        Some(ty) => ty,
-        None => result_type(function, &arguments, session)?,
-    };
+    let ty = result_type(function, &arguments, session)?;
     // Without arguments nothing but the session can make it NULL; with some, bad values may.
     let nullable = match (&function.eval, function.returns) {
         (Eval::Strict(_), Returns::Bool) => arguments.iter().any(|argument| argument.nullable),
         _ => true,
     };
-    Ok(Expr::new(
-        ExprKind::Call {
-            function,
-            arguments,
-        },
-        ty,
-        nullable,
-    ))
+    let kind = ExprKind::Call {
+        function,
+        arguments,
+    };
+    let call = Expr::new(kind, ty, nullable);
+    Ok(match dated {
+        Some(text) => implicit(call, text),
+        None => call,
+    })
 }
 
 /// Converts arguments to the kinds of values that a row of a function table names.
@@ -566,20 +571,23 @@ fn result_type(function: &Function, arguments: &[Expr], session: &SessionVars) -
     })
 }
 
-/// Whether GREATEST and LEAST compare dates: strings beside a date are dates, as in any comparison.
-fn compares_dates(ty: &DataType, arguments: &[Expr]) -> bool {
-    let classes = || arguments.iter().map(|argument| class(&argument.ty));
-    class(ty) == Class::Text
-        && classes().any(|class| matches!(class, Class::Date | Class::DateTime))
-        && classes().all(|class| {
-            matches!(
-                class,
-                Class::Date | Class::DateTime | Class::Text | Class::Null
-            )
-        })
+/// The dates that GREATEST and LEAST compare where a string or a number stands beside a date, as in
+/// any comparison. The result is the text of one.
+fn compared_as(
+    ty: &DataType,
+    arguments: &[Expr],
+    session: &SessionVars,
+) -> Result<Option<DataType>> {
+    let is_dated = |argument: &&Expr| matches!(class(&argument.ty), Class::Date | Class::DateTime);
+    let dates: Vec<&Expr> = arguments.iter().filter(is_dated).collect();
+    if dates.is_empty() || class(ty) != Class::Text {
+        return Ok(None);
+    }
+    merged_type(&dates, "", session.collation).map(Some)
 }
 
-/// What EXTRACT takes a unit from: parts of a date alone make a date of a string.
+/// What EXTRACT takes a unit from: parts of a date alone make a date of a string, even of one that
+/// looks like a time.
 pub fn extracted(operand: Expr, unit: porpoise_types::IntervalUnit) -> Expr {
     use porpoise_types::IntervalUnit::{Day, Month, Quarter, Week, Year, YearMonth};
     let of_date = matches!(unit, Day | Month | Quarter | Week | Year | YearMonth);
@@ -587,7 +595,7 @@ pub fn extracted(operand: Expr, unit: porpoise_types::IntervalUnit) -> Expr {
         return operand;
     }
     let kind = ExprKind::Call {
-        function: &super::hidden::DATED,
+        function: &hidden::LOOSE_DATE_WRITTEN,
         arguments: vec![operand],
     };
     Expr::new(kind, DataType::DateTime { fsp: 6 }, true)
@@ -599,14 +607,6 @@ pub fn aggregate(
     arguments: Vec<Expr>,
     session: &SessionVars,
 ) -> Result<(Vec<Expr>, DataType, bool)> {
-    let mixes = function.argument_kinds.contains(&ArgumentKind::Mixed);
-    let arguments = (arguments.into_iter())
-        .map(|argument| match argument.ty {
-            // Of bits an aggregate joins the numbers, not the bytes.
-            DataType::Bit(_) if mixes => implicit(argument, DataType::BIGINT_UNSIGNED),
-            _ => argument,
-        })
-        .collect();
     let arguments = convert_arguments(arguments, function.argument_kinds, session)?;
     let arguments = bring_together(function.name, function.argument_kinds, arguments, session)?;
     if let ("MIN" | "MAX", [argument]) = (function.name, &arguments[..]) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use porpoise_catalog::create_text;
 use porpoise_catalog::{Column, ColumnDefault, Index, IndexKind, Relation, Table, View};
 use porpoise_core::privilege::Privilege;
+use porpoise_expr::typing::declared::stored_type;
 use porpoise_session::check::{grants, sees_column};
 use porpoise_types::{DataType, Value};
 
@@ -308,6 +309,10 @@ pub(super) fn columns_of_view(exec: &mut Exec<'_>, view: &View, row: Sink<'_>) -
         if !sees_column(exec.session, &view.schema, &view.name, name) {
             continue;
         }
+        let ty = match column.original_name.is_empty() {
+            true => stored_type(&column.ty),
+            false => column.ty,
+        };
         let mut values = vec![
             text(CATALOG),
             text(&view.schema),
@@ -316,9 +321,9 @@ pub(super) fn columns_of_view(exec: &mut Exec<'_>, view: &View, row: Sink<'_>) -
             Value::UInt(position as u64 + 1),
             Value::Null,
             yes(column.nullable),
-            text(type_word(&column.ty)),
+            text(type_word(&ty)),
         ];
-        values.extend(type_columns(&column.ty));
+        values.extend(type_columns(&ty));
         values.extend([
             text(""),
             text(""),

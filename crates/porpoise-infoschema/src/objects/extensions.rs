@@ -31,6 +31,23 @@ pub(super) fn tables_extensions(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<
     Ok(())
 }
 
+/// A row an index, as MySQL has it: attributes of constraints are attributes of their indexes.
+pub(super) fn table_constraints_extensions(
+    exec: &mut Exec<'_>,
+    lookup: &Lookup,
+    row: Sink<'_>,
+) -> Result<()> {
+    for table in visible_tables(exec, lookup) {
+        for index in &table.indexes {
+            let names = [&table.schema, &index.name, &table.name].map(text);
+            let row_of = [text(CATALOG)].into_iter().chain(names);
+            let values: Vec<Value> = row_of.chain([Value::Null, Value::Null]).collect();
+            row(exec, &values)?;
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn columns_extensions(
     exec: &mut Exec<'_>,
     lookup: &Lookup,

@@ -13,11 +13,14 @@ use porpoise_session::check::grants;
 use porpoise_types::Value;
 
 use super::*;
+use crate::view_columns::view_tables;
 use columns::columns;
 use constraints::{
     check_constraints, index_parts, key_column_usage, referential_constraints, table_constraints,
 };
-use extensions::{columns_extensions, schemata_extensions, tables_extensions};
+use extensions::{
+    columns_extensions, schemata_extensions, table_constraints_extensions, tables_extensions,
+};
 use statistics::{column_statistics, innodb_index_stats, innodb_table_stats};
 
 pub const TABLES: &[VirtualSource] = &[
@@ -197,6 +200,19 @@ pub const TABLES: &[VirtualSource] = &[
     },
     VirtualSource {
         schema: "information_schema",
+        name: "VIEW_TABLE_USAGE",
+        columns: &[
+            ("VIEW_CATALOG", name, false),
+            ("VIEW_SCHEMA", exact, false),
+            ("VIEW_NAME", exact, false),
+            ("TABLE_CATALOG", name, false),
+            ("TABLE_SCHEMA", exact, false),
+            ("TABLE_NAME", exact, false),
+        ],
+        rows: view_table_usage,
+    },
+    VirtualSource {
+        schema: "information_schema",
         name: "SCHEMATA_EXTENSIONS",
         columns: &[
             ("CATALOG_NAME", name, false),
@@ -216,6 +232,19 @@ pub const TABLES: &[VirtualSource] = &[
             ("SECONDARY_ENGINE_ATTRIBUTE", json, true),
         ],
         rows: tables_extensions,
+    },
+    VirtualSource {
+        schema: "information_schema",
+        name: "TABLE_CONSTRAINTS_EXTENSIONS",
+        columns: &[
+            ("CONSTRAINT_CATALOG", name, false),
+            ("CONSTRAINT_SCHEMA", exact, false),
+            ("CONSTRAINT_NAME", name, false),
+            ("TABLE_NAME", exact, false),
+            ("ENGINE_ATTRIBUTE", json, true),
+            ("SECONDARY_ENGINE_ATTRIBUTE", json, true),
+        ],
+        rows: table_constraints_extensions,
     },
     VirtualSource {
         schema: "information_schema",
@@ -305,7 +334,7 @@ pub const TABLES: &[VirtualSource] = &[
 
 const CATALOG: &str = "def";
 /// What a page of a table takes at least.
-const PAGE_BYTES: u64 = 16_384;
+pub(crate) const PAGE_BYTES: u64 = 16_384;
 
 /// Schemas that the session may see and the lookup wants, by name.
 fn visible_schemas(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Arc<SchemaEntry>> {
@@ -411,7 +440,7 @@ pub fn next_auto_increment(exec: &Exec<'_>, table: &Table) -> Option<u64> {
 }
 
 /// Rows, and guesses of an average row's length and of the sizes of data and indexes.
-fn sizes(exec: &Exec<'_>, table: &Table) -> (u64, u64, u64, u64) {
+pub(crate) fn sizes(exec: &Exec<'_>, table: &Table) -> (u64, u64, u64, u64) {
     let rows = exec.engine.store.approximate_len(table.space);
     let row_bytes: u64 = table
         .columns
@@ -544,6 +573,29 @@ fn views(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
             text("utf8mb4_0900_ai_ci"),
         ];
         row(exec, &values)?;
+    }
+    Ok(())
+}
+
+/// What each view's text names, views included.
+fn view_table_usage(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for view in visible_views(exec, &Lookup::default()) {
+        // A view whose tables are gone uses none.
+        let Ok(tables) = view_tables(&view, exec.catalog, exec.session, exec.engine) else {
+            continue;
+        };
+        for table in tables {
+            let schema = table.schema.as_ref().map_or("", |schema| schema.as_str());
+            let values = [
+                text(CATALOG),
+                text(&view.schema),
+                text(&view.name),
+                text(CATALOG),
+                text(schema),
+                text(table.name.as_str()),
+            ];
+            row(exec, &values)?;
+        }
     }
     Ok(())
 }

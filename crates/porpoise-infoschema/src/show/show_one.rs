@@ -240,8 +240,15 @@ fn create_relation(
                     format!("  {} {} {null}", quote::name(name), ty().sql_name())
                 })
                 .collect();
+            // As a dump needs it: it is the statement that it would be of a table like this.
+            let (temporary, engine) = match (table.schema, table.name) {
+                ("mysql", "general_log" | "slow_log") => ("", "CSV"),
+                ("mysql", _) => ("", "InnoDB"),
+                ("performance_schema", _) => ("", "PERFORMANCE_SCHEMA"),
+                _ => ("TEMPORARY ", "MEMORY"),
+            };
             let text = format!(
-                "CREATE TEMPORARY TABLE {} (\n{}\n) ENGINE=MEMORY DEFAULT CHARSET=utf8mb3",
+                "CREATE {temporary}TABLE {} (\n{}\n) ENGINE={engine} DEFAULT CHARSET=utf8mb3",
                 quote::name(table.name),
                 columns.join(",\n")
             );

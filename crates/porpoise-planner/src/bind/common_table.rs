@@ -195,6 +195,10 @@ impl Binder<'_> {
                 ..column
             });
         let columns = columns.collect();
+        if !table.query.order_by.is_empty() {
+            let what = "ORDER BY over UNION in recursive Common Table Expression";
+            return Err(Error::not_supported_yet(what));
+        }
         let (limit, offset) = self.limit(table.query.limit.as_ref())?;
         Ok(Query {
             body: Body::Recursive {

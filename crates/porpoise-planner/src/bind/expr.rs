@@ -9,6 +9,7 @@ mod subquery;
 use compact_str::CompactString;
 use porpoise_catalog::ColumnDefault;
 use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::user_variable_type;
 use porpoise_expr::typing::{self, compare, operate};
 use porpoise_expr::{Arithmetic, Comparison, Expr, ExprKind};
 use porpoise_sql::ast;
@@ -206,7 +207,7 @@ impl Binder<'_> {
     fn assign_variable(&mut self, name: &str, value: &ast::Expr) -> Result<Expr> {
         self.cacheable = false;
         let value = Box::new(self.expr(value)?);
-        let (ty, nullable) = (value.ty.clone(), value.nullable);
+        let (ty, nullable) = (user_variable_type(value.ty.clone()), value.nullable);
         let name = CompactString::new(name.to_lowercase());
         Ok(Expr::new(
             ExprKind::AssignUserVariable { name, value },
@@ -228,6 +229,9 @@ impl Binder<'_> {
                 Ok(compare::not(operand))
             }
             ast::UnaryOp::BitNot => {
+                if let Some(of_bytes) = typing::byte_bits::complement(&operand) {
+                    return Ok(of_bytes);
+                }
                 let ones = Expr::literal(Value::UInt(u64::MAX), DataType::BIGINT_UNSIGNED);
                 operate::arithmetic(Arithmetic::BitXor, operand, ones, session)
             }
@@ -274,7 +278,12 @@ impl Binder<'_> {
             return Err(Error::operand_columns(1));
         }
         let ty = typing::cast_type(&cast.to, &operand, session)?;
-        Ok(typing::explicit(operand, ty))
+        Ok(match &cast.to {
+            ast::CastType::Binary(None)
+            | ast::CastType::NChar(None)
+            | ast::CastType::Char { length: None, .. } => typing::whole(operand, ty),
+            _ => typing::explicit(operand, ty),
+        })
     }
 
     /// `CONVERT(operand USING charset)`.
@@ -290,7 +299,7 @@ impl Binder<'_> {
             Charset::Binary => typing::bytes_type(chars.saturating_mul(4)),
             _ => typing::text_type(chars, charset.default_collation()),
         };
-        Ok(typing::explicit(operand, ty))
+        Ok(typing::whole(operand, ty))
     }
 
     fn is_test(&mut self, expr: &ast::Expr, test: &ast::IsTest, negated: bool) -> Result<Expr> {
@@ -343,10 +352,7 @@ impl Binder<'_> {
             let when = self.expr(when)?;
             let condition = match &operand {
                 None => when,
-                Some(operand) => {
-                    let (operand, when) = compare::case_operands(operand.clone(), when);
-                    compare::compare(Comparison::Eq, operand, when, self.session())?
-                }
+                Some(operand) => compare::case_condition(operand.clone(), when, self.session())?,
             };
             branches.push((condition, self.expr(then)?));
         }
@@ -403,6 +409,9 @@ impl Binder<'_> {
             });
         name.push_str(&variable.name);
         let (position, reads) = resolve(&name, scope)?;
+        if !VARIABLES[position].is_there(self.session()) {
+            return Err(Error::unknown_system_variable(name));
+        }
         let ty = VARIABLES[position].ty();
         Ok(Expr::new(
             ExprKind::SystemVariable { position, reads },

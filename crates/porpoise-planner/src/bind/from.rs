@@ -137,12 +137,14 @@ impl Binder<'_> {
             }
             ast::JoinCondition::Using(names) => {
                 let names: Vec<&str> = names.iter().map(ast::Ident::as_str).collect();
+                self.note_using(join, left, right, &names);
                 let (on, star) = self.using(left, right, &names, keep_right)?;
                 Ok((on, Some(star)))
             }
             ast::JoinCondition::Natural => {
                 let common = self.common_columns(left, right);
                 let names: Vec<&str> = common.iter().map(String::as_str).collect();
+                self.note_using(join, left, right, &names);
                 let (on, star) = self.using(left, right, &names, keep_right)?;
                 Ok((on, Some(star)))
             }
@@ -163,6 +165,45 @@ impl Binder<'_> {
                 .any(|other| other.eq_ignore_ascii_case(name))
         });
         common
+    }
+
+    /// Notes the condition that USING or NATURAL stands for, where each of its columns has a name.
+    fn note_using(&mut self, join: &ast::Join, left: &Part, right: &Part, names: &[&str]) {
+        if !self.notes_names() {
+            return;
+        }
+        let depth = self.scopes.len() - 1;
+        let column = |star: &[ColumnPosition], name: &str| {
+            let relations = &self.scopes[depth].relations;
+            let is_it = |(relation, column): &&ColumnPosition| {
+                let columns = &relations[*relation].columns;
+                columns.name(*column).eq_ignore_ascii_case(name)
+            };
+            let (relation, column) = star.iter().find(is_it)?;
+            let shown = CompactString::new(relations[*relation].columns.name(*column));
+            let name = self.full_name(depth, *relation, &shown)?;
+            Some(ast::Expr::Column(Box::new(name)))
+        };
+        let pair = |name: &&str| {
+            let sides = (column(&left.star, name)?, column(&right.star, name)?);
+            Some(ast::Expr::Binary(ast::BinaryOp::Eq, Box::new(sides)))
+        };
+        let Some(mut pairs) = names.iter().map(pair).collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        let condition = match pairs.len() {
+            0 => None,
+            1 => Some(pairs.remove(0)),
+            _ => Some(ast::Expr::And(pairs)),
+        };
+        if let Some(names) = &mut self.names {
+            names.note_join(join, condition);
+        }
+    }
+
+    /// Whether what names mean is wanted: of a view's own text, not of views in it.
+    pub(super) fn notes_names(&self) -> bool {
+        self.names.is_some() && !self.accesses.is_in_view()
     }
 
     /// Equates columns of one name on both sides and hides one of each pair. Returns what `*`
@@ -315,7 +356,7 @@ impl Binder<'_> {
 
     /// Notes the table or view that a name in FROM means.
     pub(super) fn note_table(&mut self, name: &ast::ObjectName) -> Result<()> {
-        if self.names.is_none() {
+        if !self.notes_names() {
             return Ok(());
         }
         let schema = Some(ast::Ident(self.schema_of(name)?));

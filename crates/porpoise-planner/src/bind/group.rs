@@ -32,6 +32,10 @@ use crate::slot_set::SlotSet;
 /// The column of the rollup mask, until its position is known.
 const MASK: u16 = u16::MAX;
 
+/// The function that makes any value of a group do, and the aggregate that finds it. Where nothing
+/// is grouped the function is its argument.
+const ANY_VALUE: &str = "ANY_VALUE";
+
 pub fn aggregate_name(function: ast::AggregateFunction) -> &'static str {
     use ast::AggregateFunction::*;
     match function {
@@ -50,7 +54,6 @@ pub fn aggregate_name(function: ast::AggregateFunction) -> &'static str {
         BitXor => "BIT_XOR",
         JsonArrayAgg => "JSON_ARRAYAGG",
         JsonObjectAgg => "JSON_OBJECTAGG",
-        AnyValue => "ANY_VALUE",
         StCollect => "ST_COLLECT",
     }
 }
@@ -290,11 +293,9 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             .iter()
             .map(|key| typing::slot_type(&key.ty))
             .collect();
-        types.extend(
-            self.aggregates
-                .iter()
-                .map(|(_, aggregate)| typing::slot_type(&held_type(aggregate))),
-        );
+        types.extend(self.aggregates.iter().map(|(_, aggregate)| {
+            typing::slot_type(&typing::held_type(aggregate.function, &aggregate.ty))
+        }));
         if self.rollup {
             types.push(DataType::BIGINT_UNSIGNED);
         }
@@ -338,6 +339,13 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
                 *expr = self.grouping(arguments)?;
                 return Ok(());
             }
+            ExprKind::Call {
+                function,
+                arguments,
+            } if function.name == ANY_VALUE && self.is_of_rows(&arguments[0]) => {
+                *expr = arguments[0].clone();
+                return self.first_value(expr);
+            }
             _ => {}
         }
         let literals = self.binder.context.literals;
@@ -377,6 +385,16 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             }
         });
         failed
+    }
+
+    /// Whether an expression reads the rows that are grouped, not their groups.
+    fn is_of_rows(&self, expr: &Expr) -> bool {
+        let reads_rows = |part: &Expr| {
+            part.as_column()
+                .is_some_and(|(slot, _)| self.local.contains(slot))
+        };
+        expr.any(&mut |part| reads_rows(part))
+            && !expr.any(&mut |part| matches!(part.kind, ExprKind::Aggregate(_)))
     }
 
     /// The subquery to run over the groups' rows: of one that a key has, a copy.
@@ -472,7 +490,12 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
                 (false, ClausePosition::Other) => Error::only_full_group_by(1, "HAVING", name),
             });
         }
-        let any_value = find_aggregate("ANY_VALUE")?;
+        self.first_value(expr)
+    }
+
+    /// Any value that an expression has in the group.
+    fn first_value(&mut self, expr: &mut Expr) -> Result<()> {
+        let any_value = find_aggregate(ANY_VALUE)?;
         let held = self.aggregates.iter().position(|(number, held)| {
             number.is_none()
                 && held
@@ -648,20 +671,4 @@ fn add_subqueries(binder: &Binder<'_>, expr: &Expr, found: &mut Vec<(usize, Opti
         }
         false
     });
-}
-
-/// The type in which an aggregate is kept: an average, which is a quotient, has more digits than it
-/// shows.
-fn held_type(aggregate: &Aggregate) -> DataType {
-    /// What is computed of a quotient has its digits in such groups.
-    const GROUP: u8 = 9;
-    match aggregate.ty {
-        DataType::Decimal {
-            precision, scale, ..
-        } if aggregate.function.name == "AVG" => {
-            let held = (scale.div_ceil(GROUP) * GROUP).min(30).max(scale);
-            DataType::decimal((precision + held - scale).min(65), held)
-        }
-        ref ty => ty.clone(),
-    }
 }

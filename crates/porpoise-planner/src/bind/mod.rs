@@ -31,6 +31,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use compact_str::CompactString;
+use porpoise_catalog::expression::{Disallowed, Refusal};
 use porpoise_catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, TemporaryTables, View};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{ColumnKey, ResultColumn};
@@ -136,6 +137,11 @@ pub struct Binder<'a> {
     /// which was refused because of that.
     room: u32,
     wants_room: Option<u32>,
+    /// What is being bound is kept with a table, and what was met in it that may not be there.
+    is_of_table: bool,
+    disallowed: Option<Disallowed>,
+    /// The name that a subquery's reference was refused for, which may be an alias that comes later.
+    unresolved: Option<CompactString>,
 }
 
 /// A slot under construction.
@@ -209,7 +215,44 @@ impl<'a> Binder<'a> {
             depth_max: DEPTH_MAX,
             room: 0,
             wants_room: None,
+            is_of_table: false,
+            disallowed: None,
+            unresolved: None,
         }
+    }
+
+    /// Makes the columns of a table that an expression belongs to known in the innermost scope.
+    fn show_table(&mut self, table: &Table) {
+        let columns = &table.columns;
+        let types = columns.iter().map(|column| column.ty.clone()).collect();
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        let computed = |column: &porpoise_catalog::Column| ComputedColumn {
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            nullable: column.nullable,
+            strength: Coercibility::Implicit,
+            name_span: None,
+        };
+        let columns = columns.iter().map(computed).collect();
+        let slot = self.new_slot(table.name.clone(), types, names);
+        let Some(scope) = self.scopes.last_mut() else {
+            return;
+        };
+        scope.add(Relation {
+            alias: table.name.clone(),
+            schema: table.schema.clone(),
+            columns: Columns::Computed { slot, columns },
+            nullable: false,
+            access: None,
+        });
+        scope.show_all();
+    }
+
+    /// Notes what an expression that is kept with a table may not hold. The error ends the binding;
+    /// what is noted says why.
+    fn refuse_in_table(&mut self, what: Disallowed) -> Error {
+        self.disallowed.get_or_insert(what);
+        Error::not_supported_yet("this expression of a table")
     }
 
     pub fn session(&self) -> &'a SessionVars {
@@ -632,11 +675,14 @@ pub fn expressions(exprs: &[&ast::Expr], context: &Context<'_>) -> Result<Plan, 
     planned(context, &|binder| binder.expressions(exprs))
 }
 
-/// Binds without tables, parameters or subqueries.
-fn bind_alone<R>(
+/// Binds an expression over the columns of its table, without other tables, subqueries and functions
+/// that aren't built in.
+pub fn table_expression(
+    expr: &ast::Expr,
+    table: &Table,
+    clause: &'static str,
     session: &SessionVars,
-    bind: impl FnOnce(&mut Binder<'_>) -> Result<R>,
-) -> Result<R> {
+) -> Result<Expr, Refusal> {
     let catalog = Catalog::default();
     let context = Context {
         catalog: &catalog,
@@ -650,59 +696,14 @@ fn bind_alone<R>(
     };
     let mut binder = Binder::new(&context);
     binder.depth_max = STORED_DEPTH_MAX;
-    let bound = bind(&mut binder)?;
-    if binder.subqueries.is_empty() {
-        Ok(bound)
-    } else {
-        Err(Error::not_supported_yet("a subquery here"))
+    binder.is_of_table = true;
+    binder.scopes.push(Scope::new(clause));
+    binder.show_table(table);
+    let bound = binder.expr(expr);
+    match binder.disallowed {
+        Some(disallowed) => Err(Refusal::Disallowed(disallowed)),
+        None => Ok(bound?),
     }
-}
-
-pub fn standalone(expr: &ast::Expr, session: &SessionVars) -> Result<Expr> {
-    bind_alone(session, |binder| {
-        binder.scopes.push(Scope::new("field list"));
-        binder.expr(expr)
-    })
-}
-
-pub fn table_expression(
-    expr: &ast::Expr,
-    table: &Table,
-    clause: &'static str,
-    session: &SessionVars,
-) -> Result<Expr> {
-    bind_alone(session, |binder| {
-        let types: Vec<DataType> = table
-            .columns
-            .iter()
-            .map(|column| column.ty.clone())
-            .collect();
-        let names: Vec<CompactString> = table
-            .columns
-            .iter()
-            .map(|column| column.name.clone())
-            .collect();
-        let made = |column: &porpoise_catalog::Column| ComputedColumn {
-            name: column.name.clone(),
-            ty: column.ty.clone(),
-            nullable: column.nullable,
-            strength: Coercibility::Implicit,
-            name_span: None,
-        };
-        let columns = table.columns.iter().map(made).collect();
-        let slot = binder.new_slot(table.name.clone(), types, names);
-        let mut scope = Scope::new(clause);
-        scope.add(Relation {
-            alias: table.name.clone(),
-            schema: table.schema.clone(),
-            columns: Columns::Computed { slot, columns },
-            nullable: false,
-            access: None,
-        });
-        scope.show_all();
-        binder.scopes.push(scope);
-        binder.expr(expr)
-    })
 }
 
 /// An output column's metadata for the client.

@@ -450,6 +450,9 @@ impl Binder<'_> {
                 return Ok(item.expr.clone());
             }
         }
+        if self.scopes.len() > 1 && name.table.is_none() {
+            self.unresolved = Some(name.name.0.clone());
+        }
         let clause = self
             .scopes
             .last()
@@ -469,7 +472,7 @@ impl Binder<'_> {
 
     /// Notes the relation whose column a reference means.
     pub(super) fn note_column(&mut self, written: &ast::ColumnRef, depth: usize, relation: usize) {
-        if self.names.is_none() {
+        if !self.notes_names() {
             return;
         }
         let meant = self.full_name(depth, relation, &written.name);

@@ -5,6 +5,7 @@
 //! grouping is rewritten to read the grouping's row ([`super::group`]).
 
 use compact_str::CompactString;
+use porpoise_catalog::expression::Disallowed;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::privilege::Privilege;
 use porpoise_expr::aggregate::SortKey;
@@ -102,6 +103,9 @@ impl Binder<'_> {
 
     /// A query inside an expression.
     pub(super) fn subquery(&mut self, query: &ast::Query) -> Result<Query> {
+        if self.is_of_table {
+            return Err(self.refuse_in_table(Disallowed::Nameless));
+        }
         if query.into.is_some() {
             return Err(Error::wrong_usage("INTO", "subquery"));
         }
@@ -470,7 +474,7 @@ impl Binder<'_> {
     ) -> Result<Vec<OutputColumn>> {
         let depth = self.scopes.len() - 1;
         self.scopes[depth].items = Vec::with_capacity(items.len());
-        for item in items {
+        for (at, item) in items.iter().enumerate() {
             let first = self.scopes[depth].items.len();
             match item {
                 ast::SelectItem::Wildcard => {
@@ -503,7 +507,10 @@ impl Binder<'_> {
                     }
                 }
                 ast::SelectItem::Expr { expr, alias, span } => {
-                    let mut column = self.selected(depth, expr, *span, usage)?;
+                    self.unresolved = None;
+                    let mut column = self
+                        .selected(depth, expr, *span, usage)
+                        .map_err(|error| self.forward_reference(&items[at..]).unwrap_or(error))?;
                     if let Some(alias) = alias {
                         column.name = alias.0.clone();
                         column.name_span = None;
@@ -515,6 +522,24 @@ impl Binder<'_> {
             self.note_item(item, star, first);
         }
         Ok(std::mem::take(&mut self.scopes[depth].items))
+    }
+
+    /// Error 1247: a subquery of the select list's item named an alias that comes with the item or
+    /// after it.
+    fn forward_reference(&self, later: &[ast::SelectItem]) -> Option<Error> {
+        let name = self.unresolved.as_ref()?;
+        let is_it = |item: &ast::SelectItem| match item {
+            ast::SelectItem::Expr { alias, .. } => {
+                let mut alias = alias.iter();
+                alias.any(|alias| alias.eq_ignore_ascii_case(name))
+            }
+            _ => false,
+        };
+        let why = "forward reference in item list";
+        later
+            .iter()
+            .any(is_it)
+            .then(|| Error::illegal_reference(name.as_str(), why))
     }
 
     /// An expression of the select list, called as it is written.
@@ -538,14 +563,17 @@ impl Binder<'_> {
         };
         self.note_column(name, depth, relation);
         let mut column = self.output_column(depth, relation, position, usage);
-        column.name = name.name.0.clone();
+        let relation = &self.scopes[depth].relations[relation];
+        if !matches!(relation.columns, Columns::Virtual { table, .. } if table.is_view()) {
+            column.name = name.name.0.clone();
+        }
         column.name_span = None;
         Ok(column)
     }
 
     /// Notes what an item of a select list gives: the columns from the `first` on.
     fn note_item(&mut self, item: &ast::SelectItem, star: &[(usize, usize)], first: usize) {
-        if self.names.is_none() {
+        if !self.notes_names() {
             return;
         }
         let depth = self.scopes.len() - 1;
@@ -580,7 +608,15 @@ impl Binder<'_> {
     }
 
     /// An expression named by its text.
-    fn named(&self, bound: Expr, expr: &ast::Expr, span: ast::Span) -> OutputColumn {
+    fn named(&mut self, bound: Expr, expr: &ast::Expr, span: ast::Span) -> OutputColumn {
+        if let Some(name) = self.constant_name(&bound, expr) {
+            return OutputColumn {
+                expr: bound,
+                name,
+                name_span: None,
+                origin: None,
+            };
+        }
         let name = match (expr, self.literal_value(expr)) {
             (ast::Expr::Column(name), _) => name.name.0.clone(),
             (_, Some(Value::Text(text))) => text,
@@ -603,6 +639,26 @@ impl Binder<'_> {
             name,
             name_span,
             origin: None,
+        }
+    }
+
+    /// The name that NAME_CONST gives its column.
+    fn constant_name(&mut self, bound: &Expr, expr: &ast::Expr) -> Option<CompactString> {
+        let ast::Expr::Function(call) = expr else {
+            return None;
+        };
+        let written = call.args.first()?;
+        if !call.name.eq_ignore_ascii_case("name_const") {
+            return None;
+        }
+        if let ExprKind::Call { arguments, .. } = &bound.kind
+            && let Some(name) = arguments.first()
+        {
+            self.fix_parameters(name);
+        }
+        match self.literal_value(written)? {
+            Value::Text(name) => Some(name),
+            _ => None,
         }
     }
 

@@ -5,8 +5,8 @@
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::aggregate::SortKey;
-use porpoise_expr::typing::{self, operate};
-use porpoise_expr::{Expr, SlotId};
+use porpoise_expr::typing::{self, hidden, operate};
+use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::ast;
 use porpoise_types::{DataType, Loss, Value, convert};
 
@@ -51,6 +51,10 @@ impl Binder<'_> {
         self.scopes[depth].windows_allowed = true;
         let (function, nullable, partition, order) = bound?;
         let ty = typing::slot_type(&function.ty);
+        let held = match &function.kind {
+            WindowKind::Aggregate(aggregate) => typing::held_type(aggregate, &ty),
+            _ => ty.clone(),
+        };
         let scope = &self.scopes[depth];
         let same = |draft: &WindowDraft| {
             let all = |a: &[Expr], b: &[Expr]| {
@@ -81,9 +85,16 @@ impl Binder<'_> {
         draft.functions.push(function);
         let (slot, column) = (draft.slot, draft.functions.len() - 1);
         let slot_draft = &mut self.slots[slot.0 as usize];
-        slot_draft.types.push(ty.clone());
+        slot_draft.types.push(held.clone());
         slot_draft.used.push(true);
-        Ok(Expr::column(slot, column, ty, nullable))
+        if held == ty {
+            return Ok(Expr::column(slot, column, ty, nullable));
+        }
+        let call = ExprKind::Call {
+            function: &hidden::AVERAGE,
+            arguments: vec![Expr::column(slot, column, held, nullable)],
+        };
+        Ok(Expr::new(call, ty, nullable))
     }
 
     /// A window with what it inherits from the one it names.
@@ -134,6 +145,10 @@ impl Binder<'_> {
         call: &ast::WindowCall,
         spec: &ast::Window,
     ) -> Result<(WindowCall, bool, Vec<Expr>, Vec<SortKey>)> {
+        let ordered = spec.order_by.iter().map(|item| &item.expr);
+        for expr in spec.partition_by.iter().chain(ordered) {
+            self.check_no_position(expr)?;
+        }
         let partition = self.exprs(spec.partition_by.iter())?;
         let mut order = Vec::with_capacity(spec.order_by.len());
         for item in spec.order_by.iter() {
@@ -355,6 +370,14 @@ impl Binder<'_> {
                 FrameBound::Following(distance(amount, *unit, false)?)
             }
         })
+    }
+
+    /// A whole number names no item of the select list here, as it does in the query's ORDER BY.
+    fn check_no_position(&mut self, expr: &ast::Expr) -> Result<()> {
+        match self.literal_value(expr) {
+            Some(Value::Int(_) | Value::UInt(_)) => Err(Error::window_position(UNNAMED)),
+            _ => Ok(()),
+        }
     }
 
     /// A frame's distance must be a number and not negative, as far as its text tells.

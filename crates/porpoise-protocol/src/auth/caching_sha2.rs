@@ -118,6 +118,20 @@ impl Stored {
         }
     }
 
+    /// With MySQL's own number of rounds.
+    pub(super) fn of_parts(salt: [u8; SALT_BYTES], digest: [u8; DIGEST_LETTERS]) -> Self {
+        Self {
+            rounds_units: ROUNDS_DEFAULT / ROUNDS_UNIT,
+            salt,
+            digest,
+        }
+    }
+
+    /// The salt and the digest.
+    pub(super) fn parts(&self) -> (&[u8], &[u8]) {
+        (&self.salt, &self.digest)
+    }
+
     /// From `authentication_string`, whose salt may be any bytes.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (rounds, rest) = text.strip_prefix(PREFIX)?.split_first_chunk::<3>()?;

@@ -3,7 +3,7 @@
 //! ```text
 //! first response ──► other plugin than the account's? ──► Switch, its response
 //!                                  │
-//!        native ◄──────────────────┴───────────────► caching_sha2
+//!        native ◄──────────────────┴───────────────► caching_sha2; sha256: the password at once
 //!        right or wrong                               cached and right? ──► "3", accepted
 //!                                                     "4": the password, clear or under the public key
 //!                                                     right or wrong by the slow hash
@@ -13,7 +13,10 @@
 //! there is an account or not ([`Credential::decoy`]), and whether it has a password, or has been
 //! logged in to.
 
-use super::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, caching_sha2, native, public_key::ServerKey};
+use super::{
+    CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, SHA256_PASSWORD, caching_sha2, native,
+    public_key::ServerKey, sha256,
+};
 use crate::Error;
 use crate::frame::PacketWriter;
 use crate::handshake::{AuthStep, NONCE_BYTES};
@@ -30,6 +33,8 @@ pub enum Credential {
         /// The fast one, if the account has logged in before.
         cached: Option<caching_sha2::Cached>,
     },
+    /// `sha256_password`; nothing if the password is empty.
+    Sha256(Option<sha256::Stored>),
 }
 
 impl Credential {
@@ -38,6 +43,7 @@ impl Credential {
     pub fn decoy(plugin: &str) -> Credential {
         match plugin {
             NATIVE_PASSWORD => Self::Native(Some(native::Stored::decoy())),
+            SHA256_PASSWORD => Self::Sha256(Some(sha256::Stored::decoy())),
             _ => Self::CachingSha2 {
                 stored: Some(caching_sha2::Stored::decoy()),
                 cached: None,
@@ -50,6 +56,47 @@ impl Credential {
         match self {
             Self::Native(_) => NATIVE_PASSWORD,
             Self::CachingSha2 { .. } => CACHING_SHA2_PASSWORD,
+            Self::Sha256(_) => SHA256_PASSWORD,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Native(stored) => stored.is_none(),
+            Self::CachingSha2 { stored, .. } => stored.is_none(),
+            Self::Sha256(stored) => stored.is_none(),
+        }
+    }
+
+    /// Whether the response to a nonce was made of the password, as far as that can be told from
+    /// it: of a password that isn't in memory it can't. All take as long.
+    fn verify_response(&self, nonce: &[u8; NONCE_BYTES], response: &[u8]) -> bool {
+        match self {
+            Self::Native(stored) => {
+                let known = stored.unwrap_or(native::Stored::PLACEHOLDER);
+                known.verify(nonce, response) && stored.is_some()
+            }
+            Self::CachingSha2 { cached, .. } => {
+                let known = cached.unwrap_or(caching_sha2::Cached::PLACEHOLDER);
+                known.verify(nonce, response) && cached.is_some()
+            }
+            Self::Sha256(_) => false,
+        }
+    }
+
+    /// Whether this is the password. All slow hashes take as long.
+    fn verify_password(&self, password: &[u8]) -> bool {
+        match self {
+            Self::Native(_) => false,
+            Self::CachingSha2 { stored, .. } => {
+                let known = stored.as_ref();
+                let known = known.unwrap_or(&caching_sha2::Stored::PLACEHOLDER);
+                known.verify(password) && stored.is_some()
+            }
+            Self::Sha256(stored) => {
+                let known = stored.as_ref().unwrap_or(&sha256::Stored::PLACEHOLDER);
+                known.verify(password) && stored.is_some()
+            }
         }
     }
 }
@@ -120,6 +167,9 @@ enum Expecting {
 #[derive(Clone, Debug)]
 pub struct Exchange {
     credential: Credential,
+    /// Of the password before, which is still valid; or a decoy, where other accounts have one.
+    second: Option<Box<Credential>>,
+    used_second: bool,
     nonce: [u8; NONCE_BYTES],
     secure: bool,
     expecting: Expecting,
@@ -132,10 +182,32 @@ impl Exchange {
     pub fn new(credential: Credential, nonce: [u8; NONCE_BYTES], secure: bool) -> Self {
         Self {
             credential,
+            second: None,
+            used_second: false,
             nonce,
             secure,
             expecting: Expecting::PluginResponse,
         }
+    }
+
+    /// A second password is right too, by the same plugin. With a decoy none is, in the same time:
+    /// where some accounts have two passwords, others are to take as long.
+    pub fn with_second(mut self, second: Option<Credential>) -> Self {
+        self.second = second.map(Box::new);
+        self
+    }
+
+    /// Whether it was the second password that was right.
+    pub fn used_second(&self) -> bool {
+        self.used_second
+    }
+
+    /// Whether one of the passwords is right, by a check that both have to take.
+    fn verify(&mut self, check: impl Fn(&Credential) -> bool) -> bool {
+        let first = check(&self.credential);
+        let second = self.second.as_deref().is_some_and(check);
+        self.used_second = second && !first;
+        first || second
     }
 
     /// The plugin that the client has to response by.
@@ -172,10 +244,16 @@ impl Exchange {
         key: impl FnOnce() -> Result<&'k ServerKey, Error>,
     ) -> Result<AuthOutcome, Error> {
         match std::mem::replace(&mut self.expecting, Expecting::Nothing) {
-            Expecting::PluginResponse => self.check_response(packet, writer),
+            Expecting::PluginResponse => {
+                if matches!(self.credential, Credential::Sha256(_)) && !is_no_password(packet) {
+                    self.expecting = Expecting::PasswordOrKeyRequest;
+                    return self.handle_response(packet, writer, key);
+                }
+                self.check_response(packet, writer)
+            }
             // A client that doesn't take the channel for secure asks for the key: a password ends
             // in a zero byte.
-            Expecting::PasswordOrKeyRequest if packet == [caching_sha2::PUBLIC_KEY_REQUEST] => {
+            Expecting::PasswordOrKeyRequest if packet == self.key_request() => {
                 AuthStep::More(key()?.public_pem().as_bytes()).write(writer);
                 self.expecting = Expecting::EncryptedPassword;
                 Ok(AuthOutcome::Continue)
@@ -194,50 +272,49 @@ impl Exchange {
         }
     }
 
+    fn key_request(&self) -> [u8; 1] {
+        match self.credential {
+            Credential::Sha256(_) => [sha256::PUBLIC_KEY_REQUEST],
+            _ => [caching_sha2::PUBLIC_KEY_REQUEST],
+        }
+    }
+
     fn check_response(
         &mut self,
         response: &[u8],
         writer: &mut PacketWriter,
     ) -> Result<AuthOutcome, Error> {
-        let is_empty = is_no_password(response);
-        match &self.credential {
-            Credential::Native(stored) if is_empty => Ok(accepted_if(stored.is_none())),
-            Credential::Native(_) if response.len() != native::RESPONSE_BYTES => Err(
-                Error::Malformed("an answer of another length than the plugin's"),
-            ),
-            Credential::Native(stored) => {
-                let known = stored.unwrap_or(native::Stored::PLACEHOLDER);
-                let right = known.verify(&self.nonce, response);
-                Ok(accepted_if(right && stored.is_some()))
-            }
-            Credential::CachingSha2 { stored, .. } if is_empty => Ok(accepted_if(stored.is_none())),
-            Credential::CachingSha2 { cached, .. } => {
-                let known = cached.unwrap_or(caching_sha2::Cached::PLACEHOLDER);
-                let right = known.verify(&self.nonce, response);
-                if right && cached.is_some() {
-                    AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
-                    return Ok(AuthOutcome::Accepted(None));
-                }
-                // A wrong fast response gets the slow check too: the password may have changed
-                // since it was cached.
-                AuthStep::More(&[caching_sha2::FULL_AUTH_NEEDED]).write(writer);
-                self.expecting = Expecting::PasswordOrKeyRequest;
-                Ok(AuthOutcome::Continue)
-            }
+        if is_no_password(response) {
+            return Ok(accepted_if(self.credential.is_empty()));
         }
+        let is_native = matches!(self.credential, Credential::Native(_));
+        if is_native && response.len() != native::RESPONSE_BYTES {
+            return Err(Error::Malformed(
+                "an answer of another length than the plugin's",
+            ));
+        }
+        let nonce = self.nonce;
+        let right = self.verify(|credential| credential.verify_response(&nonce, response));
+        if is_native {
+            return Ok(accepted_if(right));
+        }
+        if right {
+            AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
+            return Ok(AuthOutcome::Accepted(None));
+        }
+        // A wrong fast response gets the slow check too: the password may have changed since it was
+        // cached.
+        AuthStep::More(&[caching_sha2::FULL_AUTH_NEEDED]).write(writer);
+        self.expecting = Expecting::PasswordOrKeyRequest;
+        Ok(AuthOutcome::Continue)
     }
 
-    fn password(&self, password: &[u8]) -> AuthOutcome {
-        let Credential::CachingSha2 { stored, .. } = &self.credential else {
+    fn password(&mut self, password: &[u8]) -> AuthOutcome {
+        if !self.verify(|credential| credential.verify_password(password)) {
             return AuthOutcome::Denied;
-        };
-        let known = stored
-            .as_ref()
-            .unwrap_or(&caching_sha2::Stored::PLACEHOLDER);
-        if known.verify(password) && stored.is_some() {
-            return AuthOutcome::Accepted(Some(caching_sha2::Cached::of(password)));
         }
-        AuthOutcome::Denied
+        let is_cached = matches!(self.credential, Credential::CachingSha2 { .. });
+        AuthOutcome::Accepted(is_cached.then(|| caching_sha2::Cached::of(password)))
     }
 }
 
@@ -478,6 +555,11 @@ mod tests {
         };
         let kinds = [
             (
+                Credential::decoy(SHA256_PASSWORD),
+                Credential::Sha256(None),
+                vec![Credential::Sha256(Some(sha256::Stored::of(b"x")))],
+            ),
+            (
                 Credential::decoy(NATIVE_PASSWORD),
                 Credential::Native(None),
                 vec![Credential::Native(Some(native::Stored::of(b"x")))],
@@ -488,8 +570,9 @@ mod tests {
                 vec![sha2(b"x", false), sha2(b"x", true)],
             ),
         ];
-        let plugins: [Option<&[u8]>; 4] = [
+        let plugins: [Option<&[u8]>; 5] = [
             None,
+            Some(SHA256_PASSWORD.as_bytes()),
             Some(NATIVE_PASSWORD.as_bytes()),
             Some(CACHING_SHA2_PASSWORD.as_bytes()),
             Some(b"dialog"),
@@ -558,6 +641,69 @@ mod tests {
             let plugin = NATIVE_PASSWORD.as_bytes();
             let nonce = &nonce[..];
             assert_eq!(step, AuthStep::Switch { plugin, nonce });
+        }
+    }
+
+    #[test]
+    fn sha256_takes_the_password_over_a_secure_channel_or_under_the_key() {
+        let nonce = super::super::nonce();
+        let plugin = Some(SHA256_PASSWORD.as_bytes());
+        let credential = Credential::Sha256(Some(sha256::Stored::of(b"secret")));
+        for (said, outcome) in [
+            (&b"secret\0"[..], AuthOutcome::Accepted(None)),
+            (b"guess\0", AuthOutcome::Denied),
+        ] {
+            let mut exchange = Exchange::new(credential.clone(), nonce, true);
+            let heard = exchange.begin(plugin, said, &mut PacketWriter::new(), no_key);
+            assert_eq!(heard, Ok(outcome));
+        }
+        let mut writer = PacketWriter::new();
+        let mut exchange = Exchange::new(credential, nonce, false);
+        let asked = exchange.begin(plugin, &[1], &mut writer, || Ok(&*KEY));
+        assert_eq!(asked, Ok(AuthOutcome::Continue));
+        let AuthStep::More(pem) = step(&writer) else {
+            panic!("not a key");
+        };
+        let encrypted = super::super::public_key::encrypt(b"secret", &nonce, pem).unwrap();
+        let outcome = exchange.handle_response(&encrypted, &mut PacketWriter::new(), || Ok(&*KEY));
+        assert_eq!(outcome, Ok(AuthOutcome::Accepted(None)));
+    }
+
+    #[test]
+    fn of_two_passwords_both_are_right() {
+        let nonce = super::super::nonce();
+        let native = |password: &[u8]| Credential::Native(Some(native::Stored::of(password)));
+        let sha256 = |password: &[u8]| Credential::Sha256(Some(sha256::Stored::of(password)));
+        for (first, second) in [
+            (native(b"new"), native(b"old")),
+            (sha2(b"new", false), sha2(b"old", false)),
+            (sha2(b"new", true), sha2(b"old", true)),
+            (sha256(b"new"), sha256(b"old")),
+        ] {
+            for (password, right, used_second) in [
+                (&b"new"[..], true, false),
+                (b"old", true, true),
+                (b"guess", false, false),
+            ] {
+                let plugin = first.plugin();
+                let exchange = Exchange::new(first.clone(), nonce, true);
+                let mut exchange = exchange.with_second(Some(second.clone()));
+                let clear = caching_sha2::cleartext_packet(password);
+                let response = match plugin {
+                    SHA256_PASSWORD => clear.clone(),
+                    plugin => {
+                        super::super::respond(plugin.as_bytes(), password, &nonce, true).unwrap()
+                    }
+                };
+                let writer = &mut PacketWriter::new();
+                let plugin = Some(plugin.as_bytes());
+                let mut outcome = exchange.begin(plugin, &response, writer, no_key).unwrap();
+                if outcome == AuthOutcome::Continue {
+                    outcome = exchange.handle_response(&clear, writer, no_key).unwrap();
+                }
+                assert_eq!(matches!(outcome, AuthOutcome::Accepted(_)), right);
+                assert_eq!(exchange.used_second(), used_second);
+            }
         }
     }
 

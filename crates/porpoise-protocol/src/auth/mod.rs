@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`native`] | SHA1(SHA1(password)) | SHA1(password) ⊕ SHA1(nonce, SHA1(SHA1(password))) |
 //! | [`caching_sha2`] | a salted, slow hash; in memory, SHA256(SHA256(password)) | SHA256(password) ⊕ SHA256(SHA256(SHA256(password)), nonce) |
+//! | [`sha256`] | a salted, slow hash | the password itself |
 //!
 //! `caching_sha2_password` can check that response only once it has seen the password: the first
 //! login of an account after a start sends the password itself, over TLS or a Unix socket as it is,
@@ -15,6 +16,7 @@ mod exchange;
 pub mod native;
 mod pem;
 pub mod public_key;
+pub mod sha256;
 
 pub use exchange::{AuthOutcome, Credential, Exchange, accept};
 
@@ -25,6 +27,8 @@ use crate::handshake::NONCE_BYTES;
 pub const NATIVE_PASSWORD: &str = "mysql_native_password";
 /// `caching_sha2_password`, the default of MySQL 8.
 pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
+/// [`sha256`]'s name.
+pub const SHA256_PASSWORD: &str = "sha256_password";
 /// `mysql_clear_password`: the password and a zero byte. Only for a channel that nobody else can
 /// read.
 pub const CLEAR_PASSWORD: &str = "mysql_clear_password";

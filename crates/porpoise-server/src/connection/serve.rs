@@ -4,13 +4,16 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use porpoise_protocol::compressed::Algorithm;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::handshake::REUSE_REQUEST;
 
-use crate::handshake::{Handshake, HandshakeProgress};
+use crate::handshake::{Handshake, HandshakeProgress, WaitingLogin};
+use crate::host_names::ClientHost;
 use crate::io_buffers::IoBuffers;
 use crate::send_buffer::SendProgress;
-use crate::stream::{Peer, Stream};
+use crate::stream::{Peer, Received, Stream};
+use crate::tls::TlsStream;
 use crate::traffic::TrafficCounters;
 
 use super::{Connection, LOGIN_BYTES_MAX, NextState, PacketOutcome, Phase};
@@ -42,11 +45,20 @@ impl Connection {
         if self.is_closing || self.is_killed() {
             return NextState::Close;
         }
-        if std::mem::take(&mut self.expired) {
+        if std::mem::take(&mut self.expired) && !self.gives_up_host() {
             return self.time_out(&mut buffers.writer);
         }
         if let Some(partial_packet) = self.partial_packet.take() {
             buffers.reader = *partial_packet;
+        }
+        let resumed = match &mut self.phase {
+            Phase::Handshake(handshake) => handshake.take_waiting_login(),
+            _ => None,
+        };
+        if let Some(login) = resumed
+            && let Some(next) = self.resume_login(&login, buffers)
+        {
+            return next;
         }
         buffers.reader.set_max_allowed_packet(match &self.phase {
             Phase::Session(client) => client.max_allowed_packet(),
@@ -60,6 +72,24 @@ impl Connection {
             self.partial_packet = Some(Box::new(reader));
         }
         next
+    }
+
+    /// The lookup of its client's host takes too long: the login goes on by the address. False if
+    /// that isn't what has expired.
+    fn gives_up_host(&mut self) -> bool {
+        let peer = self.peer;
+        match &mut self.phase {
+            Phase::Handshake(handshake) => handshake.give_up_host(peer),
+            _ => false,
+        }
+    }
+
+    /// Takes the login that has waited for its client's host.
+    fn resume_login(&mut self, login: &WaitingLogin, buffers: &mut IoBuffers) -> Option<NextState> {
+        let writer = &mut buffers.writer;
+        writer.set_sequence(login.reply_sequence);
+        let outcome = self.handle_handshake_packet(&login.packet, writer);
+        self.finish_packet(outcome, buffers, false)
     }
 
     fn serve_packets(&mut self, buffers: &mut IoBuffers) -> NextState {
@@ -97,16 +127,25 @@ impl Connection {
             if drained && !self.peer_closed {
                 return self.idle();
             }
-            let room = buffers.reader.spare();
-            let room_bytes = room.len();
-            match self.send_buffer.stream.read(room) {
-                Ok(0) => return self.end_of_stream(),
-                Ok(count) => {
-                    buffers.reader.filled(count);
+            match self.send_buffer.stream.receive(&mut buffers.reader) {
+                Ok(Received::End) => return self.end_of_stream(),
+                Ok(Received::Bytes {
+                    count,
+                    drained: took_all,
+                }) => {
                     self.count(|traffic| &traffic.bytes_received, count as u64);
-                    drained = count < room_bytes;
+                    drained = took_all;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.idle(),
+                // A handshake of TLS has replies that no packet asks for.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return match self.send_buffer.stream.has_pending() {
+                        true => self.wait_for_room(),
+                        false => self.idle(),
+                    };
+                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return self.refuse_bytes(&error, &mut buffers.writer);
+                }
                 Err(_) => return self.end_of_stream(),
             }
         }
@@ -152,6 +191,7 @@ impl Connection {
         self.began += began.elapsed();
         match progress {
             HandshakeProgress::Continue => PacketOutcome::Reply,
+            HandshakeProgress::StartTls => PacketOutcome::StartTls,
             HandshakeProgress::Authenticated(login) => {
                 match handshake.open_session(*login, &self.server, writer) {
                     Some(client) => PacketOutcome::Authenticated(client),
@@ -178,8 +218,13 @@ impl Connection {
                 buffers
                     .reader
                     .set_max_allowed_packet(client.max_allowed_packet());
+                let compression = client.compression();
                 self.phase = Phase::Session(client);
+                if let Some(algorithm) = compression {
+                    return self.start_compression(algorithm, buffers);
+                }
             }
+            PacketOutcome::StartTls => return self.start_tls(buffers),
             PacketOutcome::Committing(commit) => {
                 self.send_buffer.hold(&mut buffers.writer);
                 self.unread = !drained;
@@ -201,6 +246,45 @@ impl Connection {
             return Some(NextState::ReplyHeld);
         }
         match self.send_buffer.send(&mut buffers.writer) {
+            Ok(SendProgress::Complete) => None,
+            Ok(SendProgress::Partial) => Some(self.wait_for_room()),
+            Err(_) => Some(self.abort("its client is gone")),
+        }
+    }
+
+    /// TLS takes the stream over, and with it what has come of the client's part. `None` if the
+    /// next bytes can be read.
+    fn start_tls(&mut self, buffers: &mut IoBuffers) -> Option<NextState> {
+        let Some(context) = self.server.tls.context() else {
+            return Some(self.abort("TLS was turned off"));
+        };
+        let below = self.send_buffer.stream.take();
+        let counters = self.server.tls.counters.clone();
+        let first = buffers.reader.unread();
+        match TlsStream::accept(below, &context, counters, first) {
+            Ok(tls) => self.send_buffer.stream = Stream::Tls(Box::new(tls)),
+            Err(error) => return Some(self.abort(&error.to_string())),
+        }
+        buffers.reader.clear();
+        match self.send_buffer.has_unsent() {
+            true => Some(self.wait_for_room()),
+            false => None,
+        }
+    }
+
+    /// Packets come in frames from here on. The reply to the login isn't in one.
+    fn start_compression(
+        &mut self,
+        algorithm: Algorithm,
+        buffers: &mut IoBuffers,
+    ) -> Option<NextState> {
+        let received = buffers.reader.unread();
+        self.send_buffer
+            .start_compression(algorithm, received, &mut buffers.writer);
+        let has_more = !received.is_empty();
+        buffers.reader.clear();
+        match self.send_buffer.flush() {
+            Ok(SendProgress::Complete) if has_more => Some(NextState::Again),
             Ok(SendProgress::Complete) => None,
             Ok(SendProgress::Partial) => Some(self.wait_for_room()),
             Err(_) => Some(self.abort("its client is gone")),
@@ -280,7 +364,9 @@ impl Connection {
         self.send_buffer.stream.reuse();
         self.count(|traffic| &traffic.ring_connections, 1);
         writer.set_sequence(0);
-        let handshake = Handshake::begin(self.id, self.peer, slot, writer);
+        let host = ClientHost::Known(self.peer.host().into());
+        let layers = self.server.layers_of(&self.send_buffer.stream);
+        let handshake = Handshake::begin(self.id, self.peer, host, slot, layers, writer);
         self.phase = Phase::Handshake(Box::new(handshake));
         self.packets = 0;
         self.is_settled = false;

@@ -22,6 +22,8 @@ pub(crate) enum WorkerMessage {
     SyncPending,
     /// The connection was killed: serve it, even if its client is silent.
     Killed(Token),
+    /// The host of the connection's client is looked up: its login can go on.
+    HostFound(Token),
     /// End: close idle connections now, and interrupt statements at the given time.
     Stop(Instant),
 }

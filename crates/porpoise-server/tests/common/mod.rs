@@ -3,14 +3,17 @@
 #![allow(dead_code)]
 
 pub mod test_server;
+pub mod tls;
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use porpoise_protocol::auth;
+use porpoise_protocol::compressed::{Algorithm, Compressor, Decompressor};
 use porpoise_protocol::flags::{Capabilities, Status};
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::handshake::{AuthStep, Greeting, Login};
@@ -18,6 +21,7 @@ use porpoise_protocol::reply::{ErrPacket, OkPacket, is_end_of_rows, parse_end_of
 use porpoise_protocol::row::TextRow;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use porpoise_transport::{SharedMemory, Stream};
+use rustls::ClientConfig;
 
 /// Waits until `what` is so, or fails.
 #[track_caller]
@@ -57,6 +61,10 @@ impl Wire for SharedMemory {
 
 pub struct RawClient {
     pub wire: Box<dyn Wire>,
+    /// Encrypts before the login.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// Packets go in frames, after the login.
+    pub frames: Option<(Compressor, Decompressor)>,
     pub reader: PacketReader,
     pub capabilities: Capabilities,
     pub connection_id: u32,
@@ -135,6 +143,8 @@ impl RawClient {
         wire.set_timeout(Duration::from_secs(20));
         RawClient {
             wire,
+            tls: None,
+            frames: None,
             reader: PacketReader::new(1 << 30),
             capabilities: CAPABILITIES,
             connection_id: 0,
@@ -145,7 +155,18 @@ impl RawClient {
     pub fn send(&mut self, sequence: u8, payload: &[u8]) -> io::Result<()> {
         let mut writer = PacketWriter::with_buffer(Vec::new(), sequence);
         writer.write(payload);
-        self.wire.write_all(writer.bytes())
+        self.send_bytes(writer.bytes())
+    }
+
+    /// Sends packets.
+    pub fn send_bytes(&mut self, packets: &[u8]) -> io::Result<()> {
+        let Some((compressor, _)) = &mut self.frames else {
+            return self.wire.write_all(packets);
+        };
+        let mut frames = Vec::new();
+        compressor.set_sequence(0);
+        compressor.compress(packets, &mut frames);
+        self.wire.write_all(&frames)
     }
 
     /// The next packet: its number and payload.
@@ -154,10 +175,21 @@ impl RawClient {
             if let Some(packet) = self.reader.next_packet().map_err(io::Error::other)? {
                 return Ok((packet.sequence, packet.payload.to_vec()));
             }
-            let room = self.reader.spare();
+            let room = match &mut self.frames {
+                Some((_, frames)) => {
+                    if frames.next_frame(&mut self.reader).unwrap() {
+                        continue;
+                    }
+                    frames.spare()
+                }
+                None => self.reader.spare(),
+            };
             match self.wire.read(room) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.reader.filled(count),
+                Ok(count) => match &mut self.frames {
+                    Some((_, frames)) => frames.filled(count),
+                    None => self.reader.filled(count),
+                },
                 // The process was stopped and goes on.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -193,10 +225,16 @@ impl RawClient {
         }
         let greeting = Greeting::parse(&greeting).unwrap();
         self.connection_id = greeting.connection_id;
+        let first_sequence = 1 + u8::from(self.tls.is_some());
+        if let Some(config) = self.tls.take() {
+            assert!(greeting.capabilities.contains(Capabilities::SSL));
+            self = tls::start(self, config);
+        }
+        let greeting_capabilities = greeting.capabilities;
         let mut plugin = greeting.auth_plugin.to_vec();
         let mut nonce = greeting.nonce.to_vec();
         let answer = auth::respond(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
-        let mut writer = PacketWriter::with_buffer(Vec::new(), 1);
+        let mut writer = PacketWriter::with_buffer(Vec::new(), first_sequence);
         Login {
             capabilities: self.capabilities,
             max_packet_bytes: 1 << 24,
@@ -219,7 +257,14 @@ impl RawClient {
                 ));
             }
             match AuthStep::parse(&packet).unwrap() {
-                None => return Ok(self),
+                None => {
+                    let agreed = self.capabilities & greeting_capabilities;
+                    let algorithm = Algorithm::agreed(agreed, None);
+                    self.frames = algorithm.map(|algorithm| {
+                        (Compressor::new(algorithm), Decompressor::new(algorithm))
+                    });
+                    return Ok(self);
+                }
                 Some(AuthStep::Switch {
                     plugin: to,
                     nonce: with,

@@ -31,12 +31,32 @@ pub struct CreateUser {
     pub limits: Vec<(Box<str>, u64)>,
     /// `ACCOUNT LOCK`: `Some(true)`, `ACCOUNT UNLOCK`: `Some(false)`.
     pub locked: Option<bool>,
-    /// `PASSWORD EXPIRE …`, `PASSWORD HISTORY …`, `FAILED_LOGIN_ATTEMPTS …`: each one's text.
-    pub password_options: Vec<Box<str>>,
+    /// `PASSWORD …`, `FAILED_LOGIN_ATTEMPTS …`, `PASSWORD_LOCK_TIME …`.
+    pub password_options: Vec<PasswordOption>,
     /// `COMMENT`.
     pub comment: Option<Box<[u8]>>,
     /// `ATTRIBUTE`.
     pub attribute: Option<Box<[u8]>>,
+}
+
+/// An option of an account's passwords or log-ins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PasswordOption {
+    /// `PASSWORD EXPIRE`: now.
+    Expire,
+    /// `PASSWORD EXPIRE DEFAULT`: `None`, `NEVER`: 0, `INTERVAL n DAY`.
+    Lifetime(Option<u64>),
+    /// `PASSWORD HISTORY DEFAULT`: `None`, or a number.
+    History(Option<u64>),
+    /// `PASSWORD REUSE INTERVAL DEFAULT`: `None`, or `n DAY`.
+    ReuseInterval(Option<u64>),
+    /// `PASSWORD REQUIRE CURRENT`: `Some(true)`, with `OPTIONAL`: `Some(false)`, with `DEFAULT`:
+    /// `None`.
+    RequireCurrent(Option<bool>),
+    /// `FAILED_LOGIN_ATTEMPTS n`.
+    FailedLogins(u64),
+    /// `PASSWORD_LOCK_TIME n`; `None`: `UNBOUNDED`.
+    LockTime(Option<u64>),
 }
 
 /// A user and how he authenticates.

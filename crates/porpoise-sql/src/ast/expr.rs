@@ -422,8 +422,6 @@ pub enum AggregateFunction {
     JsonArrayAgg,
     /// `JSON_OBJECTAGG`.
     JsonObjectAgg,
-    /// `ANY_VALUE`.
-    AnyValue,
     /// `ST_COLLECT`.
     StCollect,
 }

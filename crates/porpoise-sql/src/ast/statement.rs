@@ -26,6 +26,8 @@ pub enum Statement {
     Delete(Box<Delete>),
     /// `LOAD DATA`.
     LoadData(Box<LoadData>),
+    /// Comments and nothing else.
+    Empty,
     /// `DO expr, …`.
     Do(Vec<Expr>),
     /// `CALL name(args)`.
@@ -215,6 +217,13 @@ pub enum Statement {
         /// What.
         targets: Vec<FlushTarget>,
     },
+    /// `ALTER INSTANCE RELOAD TLS`.
+    ReloadTls {
+        /// `FOR CHANNEL`.
+        channel: Option<Ident>,
+        /// `NO ROLLBACK ON ERROR`.
+        no_rollback: bool,
+    },
     /// `RESET …`: what, in upper case.
     Reset(Vec<Box<str>>),
 
@@ -278,6 +287,14 @@ pub enum Statement {
     Grant(Box<Grant>),
     /// `REVOKE …`.
     Revoke(Box<Revoke>),
+
+    /// `INSTALL COMPONENT`, `UNINSTALL COMPONENT`.
+    Component {
+        /// `INSTALL`.
+        install: bool,
+        /// Which.
+        urns: Vec<Box<str>>,
+    },
 
     /// A statement MySQL has and this crate only recognises.
     Unsupported {

@@ -128,10 +128,9 @@ impl Parser<'_> {
                 };
             }
             word if PASSWORD_OPTIONS.contains(&word) => {
-                let start = self.tok(0).token.start as usize;
                 self.advance();
-                self.password_option(word)?;
-                user.password_options.push(self.source(start));
+                let option = self.password_option(word)?;
+                user.password_options.push(option);
             }
             "COMMENT" => {
                 self.advance();
@@ -147,38 +146,41 @@ impl Parser<'_> {
     }
 
     /// What follows `PASSWORD`, `FAILED_LOGIN_ATTEMPTS`, `PASSWORD_LOCK_TIME`.
-    fn password_option(&mut self, word: &str) -> Result<()> {
-        match word {
-            "FAILED_LOGIN_ATTEMPTS" => self.u64().map(drop),
-            "PASSWORD_LOCK_TIME" => match self.eat("UNBOUNDED") {
-                true => Ok(()),
-                false => self.u64().map(drop),
+    fn password_option(&mut self, word: &str) -> Result<PasswordOption> {
+        use PasswordOption as O;
+        Ok(match word {
+            "FAILED_LOGIN_ATTEMPTS" => O::FailedLogins(self.u64()?),
+            "PASSWORD_LOCK_TIME" if self.eat("UNBOUNDED") => O::LockTime(None),
+            "PASSWORD_LOCK_TIME" => O::LockTime(Some(self.u64()?)),
+            _ if self.eat("EXPIRE") => match self.eat_any(&["DEFAULT", "NEVER", "INTERVAL"]) {
+                None => O::Expire,
+                Some("DEFAULT") => O::Lifetime(None),
+                Some("NEVER") => O::Lifetime(Some(0)),
+                Some(_) => match self.days()? {
+                    0 => return Err(self.syntax_error()),
+                    days => O::Lifetime(Some(days)),
+                },
             },
-            _ if self.eat("EXPIRE") => {
-                if self.eat("INTERVAL") {
-                    self.u64()?;
-                    return self.expect("DAY");
-                }
-                self.eat_any(&["DEFAULT", "NEVER"]);
-                Ok(())
-            }
-            _ if self.eat("HISTORY") => match self.eat("DEFAULT") {
-                true => Ok(()),
-                false => self.u64().map(drop),
-            },
-            _ if self.eat_all(&["REUSE", "INTERVAL"]) => match self.eat("DEFAULT") {
-                true => Ok(()),
-                false => {
-                    self.u64()?;
-                    self.expect("DAY")
-                }
-            },
+            _ if self.eat_all(&["HISTORY", "DEFAULT"]) => O::History(None),
+            _ if self.eat("HISTORY") => O::History(Some(self.u64()?)),
+            _ if self.eat_all(&["REUSE", "INTERVAL", "DEFAULT"]) => O::ReuseInterval(None),
+            _ if self.eat_all(&["REUSE", "INTERVAL"]) => O::ReuseInterval(Some(self.days()?)),
             _ => {
                 self.expect_all(&["REQUIRE", "CURRENT"])?;
-                self.eat_any(&["DEFAULT", "OPTIONAL"]);
-                Ok(())
+                O::RequireCurrent(match self.eat_any(&["DEFAULT", "OPTIONAL"]) {
+                    None => Some(true),
+                    Some("DEFAULT") => None,
+                    Some(_) => Some(false),
+                })
             }
-        }
+        })
+    }
+
+    /// `n DAY`
+    fn days(&mut self) -> Result<u64> {
+        let days = self.u64()?;
+        self.expect("DAY")?;
+        Ok(days)
     }
 
     /// A user and `IDENTIFIED …`.

@@ -25,7 +25,6 @@ pub(crate) const AGGREGATES: &[(&str, AggregateFunction)] = &[
     ("bit_xor", AggregateFunction::BitXor),
     ("json_arrayagg", AggregateFunction::JsonArrayAgg),
     ("json_objectagg", AggregateFunction::JsonObjectAgg),
-    ("any_value", AggregateFunction::AnyValue),
     ("st_collect", AggregateFunction::StCollect),
 ];
 

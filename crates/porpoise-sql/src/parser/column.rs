@@ -169,8 +169,9 @@ impl Parser<'_> {
         );
         let named = self.at_any(&["NULL", "TRUE", "FALSE", "DATE", "TIME", "TIMESTAMP"]);
         let introduced = self.kind() == TokenKind::Word && self.text().first() == Some(&b'_');
+        // COLLATE behind it is the column's.
         let value = match literal || named || introduced {
-            true => self.expr_at(expr::Level::Prefix)?,
+            true => self.signed_literal()?,
             false => self.now()?,
         };
         Ok(ColumnDefault {

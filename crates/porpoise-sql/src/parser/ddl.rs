@@ -282,12 +282,26 @@ impl Parser<'_> {
                 })
             }
             "USER" => self.create_user(true),
+            "INSTANCE" if self.at_all(&["INSTANCE", "RELOAD", "TLS"]) => self.reload_tls(),
             "ALGORITHM" | "DEFINER" | "SQL" | "VIEW" => self.view_or_routine(true, false, start),
             _ => match self.unsupported_object() {
                 Some((_, _, what, _)) => self.unsupported_from(start, what),
                 None => Err(self.syntax_error()),
             },
         }
+    }
+
+    fn reload_tls(&mut self) -> Result<Statement> {
+        self.expect_all(&["INSTANCE", "RELOAD", "TLS"])?;
+        let channel = match self.eat_all(&["FOR", "CHANNEL"]) {
+            true => Some(self.ident()?),
+            false => None,
+        };
+        let no_rollback = self.eat_all(&["NO", "ROLLBACK", "ON", "ERROR"]);
+        Ok(Statement::ReloadTls {
+            channel,
+            no_rollback,
+        })
     }
 
     pub(super) fn drop(&mut self) -> Result<Statement> {

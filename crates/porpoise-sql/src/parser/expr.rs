@@ -322,6 +322,17 @@ impl Parser<'_> {
     }
 
     /// What begins an expression.
+    /// A literal, perhaps with a sign, without the operators behind it.
+    pub(super) fn signed_literal(&mut self) -> Result<Expr> {
+        let op = match self.kind() {
+            TokenKind::Minus => UnaryOp::Neg,
+            TokenKind::Plus => UnaryOp::Plus,
+            _ => return self.primary(),
+        };
+        self.advance();
+        Ok(Expr::Unary(op, Box::new(self.primary()?)))
+    }
+
     fn prefix(&mut self, min: Level) -> Result<Expr> {
         let op = match self.kind() {
             TokenKind::Minus => UnaryOp::Neg,

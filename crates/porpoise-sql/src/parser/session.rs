@@ -511,8 +511,47 @@ impl Parser<'_> {
                 }],
             });
         }
-        let targets = self.list(|p| p.upper_words().map(FlushTarget::Other))?;
+        let targets = self.list(Self::flush_target)?;
         Ok(Statement::Flush { local, targets })
+    }
+
+    /// `INSTALL COMPONENT 'urn', …`, `UNINSTALL COMPONENT 'urn', …`
+    pub(super) fn component(&mut self) -> Result<Statement> {
+        let install = self.eat("INSTALL");
+        if !install {
+            self.expect("UNINSTALL")?;
+        }
+        self.expect("COMPONENT")?;
+        let urns = self.list(|p| {
+            let urn = p.string()?;
+            Ok(String::from_utf8_lossy(&urn).into())
+        })?;
+        Ok(Statement::Component { install, urns })
+    }
+
+    /// One of FLUSH's options but TABLES (MySQL 8.4 manual, 15.7.8.3).
+    fn flush_target(&mut self) -> Result<FlushTarget> {
+        const OPTIONS: &[&str] = &[
+            "BINARY LOGS",
+            "ENGINE LOGS",
+            "ERROR LOGS",
+            "GENERAL LOGS",
+            "HOSTS",
+            "LOGS",
+            "OPTIMIZER_COSTS",
+            "PRIVILEGES",
+            "RELAY LOGS",
+            "SLOW LOGS",
+            "STATUS",
+            "USER_RESOURCES",
+        ];
+        let error = self.syntax_error();
+        let words = self.upper_words()?;
+        let known = OPTIONS.contains(&&*words) || words.starts_with("RELAY LOGS FOR CHANNEL");
+        match known {
+            true => Ok(FlushTarget::Other(words)),
+            false => Err(error),
+        }
     }
 
     /// Words up to a comma or the end, in upper case with one space between.

@@ -353,13 +353,16 @@ impl Printer<'_, '_> {
     }
 
     fn join(&mut self, join: &Join) -> fmt::Result {
+        let noted = self.names.and_then(|names| names.join(join));
         self.word("(")?;
         self.table_ref(&join.left)?;
-        self.word(if join.condition == JoinCondition::Natural {
-            " natural"
-        } else {
-            ""
-        })?;
+        self.word(
+            if noted.is_none() && join.condition == JoinCondition::Natural {
+                " natural"
+            } else {
+                ""
+            },
+        )?;
         self.word(match join.kind {
             JoinKind::Inner => " join ",
             JoinKind::Straight => " straight_join ",
@@ -367,6 +370,17 @@ impl Printer<'_, '_> {
             JoinKind::Right => " right join ",
         })?;
         self.table_ref(&join.right)?;
+        if let Some(condition) = noted {
+            // Its names are full ones.
+            let names = self.names.take();
+            if let Some(condition) = condition {
+                self.word(" on(")?;
+                self.expr(condition)?;
+                self.word(")")?;
+            }
+            self.names = names;
+            return self.word(")");
+        }
         match &join.condition {
             JoinCondition::None | JoinCondition::Natural => {}
             JoinCondition::On(condition) => {

@@ -52,6 +52,98 @@ static GENERAL: [u8; 256] = [
     0x59, 0x7F, 0x83, 0x85, 0x87, 0x89, 0x8B, 0xBE, 0x8D, 0x9C, 0x9E, 0xA0, 0xA2, 0xAC, 0xB1, 0xAE,
 ];
 
+/// A table of weights from groups of letters that are equal, in their order: they take the place of
+/// the letters from A to Z and what comes behind them, and all other characters follow in their own.
+/// Of each of the pairs the second is the same as the first, which stays where it is.
+const fn ordered(groups: &[&[u8]], pairs: &[(u8, u8)]) -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut is_placed = [false; 256];
+    let mut at = 0;
+    while at < groups.len() {
+        let mut i = 0;
+        while i < groups[at].len() {
+            is_placed[groups[at][i] as usize] = true;
+            i += 1;
+        }
+        at += 1;
+    }
+    let mut at = 0;
+    while at < pairs.len() {
+        is_placed[pairs[at].1 as usize] = true;
+        at += 1;
+    }
+    let mut weight: usize = 0;
+    let mut c = 0;
+    while c < 256 {
+        if c == b'A' as usize {
+            let mut at = 0;
+            while at < groups.len() {
+                let mut i = 0;
+                while i < groups[at].len() {
+                    table[groups[at][i] as usize] = weight as u8;
+                    i += 1;
+                }
+                weight += 1;
+                at += 1;
+            }
+        }
+        if !is_placed[c] {
+            table[c] = weight as u8;
+            weight += 1;
+        }
+        c += 1;
+    }
+    let mut at = 0;
+    while at < pairs.len() {
+        table[pairs[at].1 as usize] = table[pairs[at].0 as usize];
+        at += 1;
+    }
+    table
+}
+
+#[rustfmt::skip]
+static GENERAL_CS: [u8; 256] = ordered(&[
+    b"A", b"a", b"\xC0", b"\xE0", b"\xC1", b"\xE1", b"\xC2", b"\xE2", b"\xC3", b"\xE3", b"\xC4",
+    b"\xE4", b"\xC5", b"\xE5", b"\xC6", b"\xE6", b"B", b"b", b"C", b"c", b"\xC7", b"\xE7", b"D",
+    b"d", b"\xD0", b"\xF0", b"E", b"e", b"\xC8", b"\xE8", b"\xC9", b"\xE9", b"\xCA", b"\xEA",
+    b"\xCB", b"\xEB", b"F", b"f", b"G", b"g", b"H", b"h", b"I", b"i", b"\xCC", b"\xEC", b"\xCD",
+    b"\xED", b"\xCE", b"\xEE", b"\xCF", b"\xEF", b"J", b"j", b"K", b"k", b"L", b"l", b"M", b"m",
+    b"N", b"n", b"\xD1", b"\xF1", b"O", b"o", b"\xD2", b"\xF2", b"\xD3", b"\xF3", b"\xD4",
+    b"\xF4", b"\xD5", b"\xF5", b"\xD6", b"\xF6", b"\xD8", b"\xF8", b"P", b"p", b"Q", b"q", b"R",
+    b"r", b"S", b"s", b"\xDF", b"T", b"t", b"U", b"u", b"\xD9", b"\xF9", b"\xDA", b"\xFA",
+    b"\xDB", b"\xFB", b"\xDC", b"\xFC", b"V", b"v", b"W", b"w", b"X", b"x", b"Y", b"y", b"\xDD",
+    b"\xFD", b"\xFF", b"Z", b"z", b"\xDE", b"\xFE", b"[", b"\\", b"]", b"^", b"_", b"`", b"{", b"|", b"}", b"~", b"\xD7", b"\xF7",
+], &[]);
+
+#[rustfmt::skip]
+static GERMAN1: [u8; 256] = ordered(&[
+    b"Aa\xC0\xC1\xC2\xC3\xC4\xC5\xC6\xE0\xE1\xE2\xE3\xE4\xE5\xE6", b"Bb", b"Cc\xC7\xE7", b"Dd",
+    b"Ee\xC8\xC9\xCA\xCB\xE8\xE9\xEA\xEB", b"Ff", b"Gg", b"Hh",
+    b"Ii\xCC\xCD\xCE\xCF\xEC\xED\xEE\xEF", b"Jj", b"Kk", b"Ll", b"Mm", b"Nn\xD1\xF1",
+    b"Oo\xD2\xD3\xD4\xD5\xD6\xD8\xF2\xF3\xF4\xF5\xF6\xF8", b"Pp", b"Qq", b"Rr", b"Ss\xDF", b"Tt",
+    b"Uu\xD9\xDA\xDB\xDC\xF9\xFA\xFB\xFC", b"Vv", b"Ww", b"Xx", b"Yy\xDD\xFD", b"Zz",
+], &[(0xD0, 0xF0), (0xDE, 0xFE)]);
+
+#[rustfmt::skip]
+static DANISH: [u8; 256] = ordered(&[
+    b"Aa\xC0\xC1\xC2\xC3\xE0\xE1\xE2\xE3", b"Bb", b"Cc\xC7\xE7", b"Dd\xD0\xF0",
+    b"Ee\xC8\xC9\xCA\xCB\xE8\xE9\xEA\xEB", b"Ff", b"Gg", b"Hh",
+    b"Ii\xCC\xCD\xCE\xCF\xEC\xED\xEE\xEF", b"Jj", b"Kk", b"Ll", b"Mm", b"Nn\xD1\xF1",
+    b"Oo\xD2\xD3\xD4\xD5\xF2\xF3\xF4\xF5", b"Pp", b"Qq", b"Rr", b"Ss", b"Tt",
+    b"Uu\xD9\xDA\xDB\xF9\xFA\xFB", b"Vv", b"Ww", b"Xx", b"Yy\xDC\xDD\xFC\xFD", b"Zz",
+    b"[\xC4\xC6\xE4\xE6", b"\\\xD6\xD8\xF8\xF6", b"]\xC5\xE5",
+], &[(0xDE, 0xFE)]);
+
+#[rustfmt::skip]
+static SPANISH: [u8; 256] = ordered(&[
+    b"Aa\xC0\xC1\xC2\xC3\xC4\xC5\xC6\xE0\xE1\xE2\xE3\xE4\xE5\xE6", b"Bb", b"Cc\xC7\xE7",
+    b"Dd\xD0\xF0", b"Ee\xC8\xC9\xCA\xCB\xE8\xE9\xEA\xEB", b"Ff", b"Gg", b"Hh",
+    b"Ii\xCC\xCD\xCE\xCF\xEC\xED\xEE\xEF", b"Jj", b"Kk", b"Ll", b"Mm", b"Nn", b"\xD1\xF1",
+    b"Oo\xD2\xD3\xD4\xD5\xD6\xD8\xF2\xF3\xF4\xF5\xF6\xF8", b"Pp", b"Qq", b"Rr", b"Ss", b"\xDF",
+    b"Tt", b"Uu\xD9\xDA\xDB\xDC\xF9\xFA\xFB\xFC", b"Vv", b"Ww", b"Xx", b"Yy\xDD\xFD\xFF", b"Zz",
+    b"\xDE\xFE", b"[", b"\\", b"]", b"^", b"_", b"`", b"{", b"|", b"}", b"~", b"\xD7", b"\xF7",
+], &[]);
+
 /// Blocks of 256 code points that `general_ci` folds, in the order of the table in
 /// `unicode/general_ci.bin`.
 const GENERAL_CI_BLOCKS: [u8; 11] = [
@@ -145,6 +237,30 @@ static GENERAL_TABLE: Table = Table {
     wide: |c| latin1_weight(&GENERAL, c),
     ascii_is_short: false,
 };
+static GENERAL_CS_ASCII: [u8; 128] = ascii_part(&GENERAL_CS);
+static GERMAN1_ASCII: [u8; 128] = ascii_part(&GERMAN1);
+static DANISH_ASCII: [u8; 128] = ascii_part(&DANISH);
+static SPANISH_ASCII: [u8; 128] = ascii_part(&SPANISH);
+static GENERAL_CS_TABLE: Table = Table {
+    ascii: &GENERAL_CS_ASCII,
+    wide: |c| latin1_weight(&GENERAL_CS, c),
+    ascii_is_short: false,
+};
+static GERMAN1_TABLE: Table = Table {
+    ascii: &GERMAN1_ASCII,
+    wide: |c| latin1_weight(&GERMAN1, c),
+    ascii_is_short: false,
+};
+static DANISH_TABLE: Table = Table {
+    ascii: &DANISH_ASCII,
+    wide: |c| latin1_weight(&DANISH, c),
+    ascii_is_short: false,
+};
+static SPANISH_TABLE: Table = Table {
+    ascii: &SPANISH_ASCII,
+    wide: |c| latin1_weight(&SPANISH, c),
+    ascii_is_short: false,
+};
 static ASCII_TABLE: Table = Table {
     ascii: &UPPER_ASCII,
     wide: |c| c,
@@ -157,12 +273,14 @@ impl Table {
             Kind::Binary | Kind::Uca { .. } if charset == Charset::Latin1 => &LATIN1_BINARY_TABLE,
             Kind::Binary | Kind::Uca { .. } => &BINARY_TABLE,
             Kind::GeneralCi => &GENERAL_CI_TABLE,
-            Kind::Latin1 {
-                table: Latin1Table::Swedish,
-            } => &SWEDISH_TABLE,
-            Kind::Latin1 {
-                table: Latin1Table::General,
-            } => &GENERAL_TABLE,
+            Kind::Latin1 { table } => match table {
+                Latin1Table::Swedish => &SWEDISH_TABLE,
+                Latin1Table::General => &GENERAL_TABLE,
+                Latin1Table::GeneralCs => &GENERAL_CS_TABLE,
+                Latin1Table::German1 => &GERMAN1_TABLE,
+                Latin1Table::Danish => &DANISH_TABLE,
+                Latin1Table::Spanish => &SPANISH_TABLE,
+            },
             Kind::AsciiCi => &ASCII_TABLE,
         }
     }
@@ -269,6 +387,15 @@ fn write_weights(text: &[u8], table: &Table, out: &mut impl KeySink) -> PadRuns 
 
 pub(super) fn sort_key(text: &[u8], table: &Table, out: &mut impl KeySink) {
     write_weights(text, table, out).end(out);
+}
+
+/// Each character's weight in so many bytes, the highest first; a greater one is cut.
+pub(super) fn weight_string(text: &[u8], table: &Table, bytes: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() * bytes);
+    for weight in table.weights(text) {
+        out.extend_from_slice(&weight.to_be_bytes()[4 - bytes..]);
+    }
+    out
 }
 
 pub(super) fn sort_key_prefix(text: &[u8], table: &Table, out: &mut impl KeySink) {

@@ -170,6 +170,10 @@ fn text() -> impl Strategy<Value = String> {
         Just("E".to_string()),
         Just("e\u{301}".to_string()),
         Just("日".to_string()),
+        prop_oneof![
+            "ch", "ll", "aa", "dz", "zs", "ű", "å", "a\u{30a}", "ộ", "þ", "lj", "ǆ"
+        ]
+        .prop_map(String::from),
         Just("한".to_string()),
         Just("เก".to_string()),
         "[a-bA-B]",
@@ -213,4 +217,22 @@ proptest! {
             like(&a, &b, Some('\\'), c);
         }
     }
+}
+
+#[test]
+fn languages_order_their_letters() {
+    let sorted = |name: &str, words: &str| {
+        let collation = Collation::by_name(name).unwrap();
+        let mut sorted: Vec<&str> = words.split(' ').rev().collect();
+        sorted.sort_by(|a, b| collation.compare(a.as_bytes(), b.as_bytes()));
+        assert_eq!(sorted.join(" "), words, "{name}");
+    };
+    sorted("utf8mb4_sv_0900_as_cs", "a z zz å Å ä Ä ö Ö ǀ");
+    sorted("utf8mb4_hu_0900_ai_ci", "c cs d dz dzs e o ö u ü z zs");
+    sorted("utf8mb4_vi_0900_ai_ci", "a ax ă â d đ o ộ ơ p");
+    sorted("utf8mb4_is_0900_as_cs", "a az á b d ð e é z þ æ ö");
+    sorted("utf8mb4_lv_0900_ai_ci", "c cz č d g ģ h k ķ l ļ z ž");
+    sorted("utf8mb4_tr_0900_as_cs", "h ı I i İ j");
+    sorted("utf8mb4_es_trad_0900_ai_ci", "c cz ch d l lz ll m n ñ o");
+    sorted("latin1_general_cs", "A a Ä ä B b Z z");
 }

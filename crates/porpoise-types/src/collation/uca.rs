@@ -16,6 +16,7 @@
 //!      5   …
 //! ```
 
+use super::tailoring::Tailoring;
 use super::{
     INVALID, KeySink, PadRuns, append_codes, char_at, common_ascii, compare_rest_with_spaces,
 };
@@ -48,16 +49,16 @@ const fn entry(c: u32) -> u32 {
 }
 
 /// A collation element: primary << 14 | secondary << 5 | tertiary.
-#[derive(Clone, Copy)]
-struct Element(u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Element(u32);
 
 impl Element {
-    const fn new(primary: u32, secondary: u32, tertiary: u32) -> Element {
+    pub(super) const fn new(primary: u32, secondary: u32, tertiary: u32) -> Element {
         Element(primary << 14 | secondary << 5 | tertiary)
     }
     /// The weight on level 0, 1 or 2.
     #[inline]
-    fn weight(self, level: u8) -> u32 {
+    pub(super) fn weight(self, level: u8) -> u32 {
         match level {
             0 => self.0 >> 14,
             1 => self.0 >> 5 & 0x1FF,
@@ -124,15 +125,19 @@ const SPACE_CODE: u8 = ASCII_CODE[b' ' as usize];
 const SPACE_PRIMARY: u32 = entry(b' ' as u32) >> 14;
 const _: () = assert!(2 * ASCII_PRIMARIES.1 + 3 < 256);
 
-struct Contraction {
+/// Characters that have elements together.
+pub(super) struct Contraction {
     /// The characters after the first.
-    rest: Vec<u32>,
-    elements: Vec<Element>,
+    pub rest: Vec<u32>,
+    pub elements: Vec<Element>,
 }
 
 /// Contractions by their first character, longest first.
-static CONTRACTION_TABLE: LazyLock<HashMap<u32, Vec<Contraction>>> = LazyLock::new(|| {
-    let mut table: HashMap<u32, Vec<Contraction>> = HashMap::new();
+pub(super) type Contractions = HashMap<u32, Vec<Contraction>>;
+
+/// Those of Unicode's table.
+static CONTRACTION_TABLE: LazyLock<Contractions> = LazyLock::new(|| {
+    let mut table = Contractions::new();
     let mut at = CONTRACTIONS_AT;
     for _ in 0..CONTRACTIONS {
         let (points, elements) = (TABLE[at] as usize, TABLE[at + 1] as usize);
@@ -154,36 +159,72 @@ static CONTRACTION_TABLE: LazyLock<HashMap<u32, Vec<Contraction>>> = LazyLock::n
     table
 });
 
+/// How a collation of this family compares.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    /// 1: letters; 2: accents, too; 3: case, too.
+    pub levels: u8,
+    /// PAD SPACE.
+    pub pad: bool,
+    /// A language's.
+    pub tailoring: Option<&'static Tailoring>,
+}
+
+impl Rules {
+    /// The one-byte code of an ASCII character; 0 for those without a weight, and those of which the
+    /// language has something to say.
+    #[inline]
+    fn ascii_code(self, byte: u8) -> u8 {
+        match self.tailoring {
+            Some(tailoring) if tailoring.is_special(byte) => 0,
+            _ => ASCII_CODE[byte as usize],
+        }
+    }
+
+    /// Whether the elements of an ASCII character may depend on what follows it.
+    pub fn may_contract(self, byte: u8) -> bool {
+        byte | 0x20 == b'l' || self.tailoring.is_some_and(|t| t.is_special(byte))
+    }
+}
+
+/// The elements that Unicode gives a character.
+pub(super) fn untailored(c: u32) -> Vec<Element> {
+    let mut utf8 = [0; 4];
+    let c = char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER);
+    Elements::of(c.encode_utf8(&mut utf8).as_bytes(), None).collect()
+}
+
 /// The elements of a text, one after the other.
-struct Elements<'a> {
+pub(super) struct Elements<'a> {
     text: &'a [u8],
     at: usize,
-    pending: Pending,
+    pending: Pending<'a>,
+    tailoring: Option<&'a Tailoring>,
 }
 
 #[derive(Clone, Copy)]
-enum Pending {
+enum Pending<'a> {
     None,
     /// Elements of the pool, from and to.
     Pool(u32, u32),
     One(Element),
     /// Hangul's second and third letters; 0 for none.
     Jamo(u32, u32),
-    Contracted(&'static [Element]),
+    Listed(&'a [Element]),
 }
 
 impl<'a> Elements<'a> {
-    fn of(text: &'a [u8]) -> Elements<'a> {
+    pub(super) fn of(text: &'a [u8], tailoring: Option<&'a Tailoring>) -> Elements<'a> {
         Elements {
             text,
             at: 0,
             pending: Pending::None,
+            tailoring,
         }
     }
 
-    fn contraction(&mut self, first: u32) -> Option<&'static [Element]> {
-        let candidates = CONTRACTION_TABLE.get(&first)?;
-        candidates.iter().find_map(|c| {
+    fn contraction(&mut self, of: &'a Contractions, first: u32) -> Option<&'a [Element]> {
+        of.get(&first)?.iter().find_map(|c| {
             let mut at = self.at;
             for &expected in &c.rest {
                 if at >= self.text.len() {
@@ -198,6 +239,23 @@ impl<'a> Elements<'a> {
             self.at = at;
             Some(&c.elements[..])
         })
+    }
+
+    /// What a language says of the character behind which the text is at now, perhaps with those that
+    /// follow.
+    fn tailored(&mut self, tailoring: &'a Tailoring, c: u32) -> Option<&'a [Element]> {
+        if u8::try_from(c).is_ok_and(|byte| byte.is_ascii() && !tailoring.is_special(byte)) {
+            return None;
+        }
+        let contracted = self.contraction(&tailoring.contractions, c);
+        contracted.or_else(|| tailoring.letter(c))
+    }
+
+    /// The first of some elements; the others come next.
+    fn listed(&mut self, elements: &'a [Element]) -> Option<Element> {
+        let (first, rest) = elements.split_first().unwrap_or((&Element(0), &[]));
+        self.pending = Pending::Listed(rest);
+        Some(*first)
     }
 
     fn of_char(&mut self, c: u32) -> Element {
@@ -277,13 +335,9 @@ impl Iterator for Elements<'_> {
                 };
                 return Some(Element(entry(v)));
             }
-            Pending::Contracted(rest) => {
+            Pending::Listed(rest) => {
                 if let Some((first, rest)) = rest.split_first() {
-                    self.pending = if rest.is_empty() {
-                        Pending::None
-                    } else {
-                        Pending::Contracted(rest)
-                    };
+                    self.pending = Pending::Listed(rest);
                     return Some(*first);
                 }
                 self.pending = Pending::None;
@@ -294,37 +348,39 @@ impl Iterator for Elements<'_> {
         }
         let (c, next) = char_at(self.text, self.at);
         self.at = next;
+        if let Some(tailoring) = self.tailoring
+            && let Some(elements) = self.tailored(tailoring, c)
+        {
+            return self.listed(elements);
+        }
         // No contraction begins with ASCII except those of L, or continues with ASCII.
         if self.text.get(next).is_some_and(|b| !b.is_ascii())
             && (c >= 0x80 || c | 0x20 == b'l' as u32)
-            && let Some(elements) = self.contraction(c)
+            && let Some(elements) = self.contraction(&CONTRACTION_TABLE, c)
         {
-            let (first, rest) = elements.split_first().unwrap_or((&Element(0), &[]));
-            if !rest.is_empty() {
-                self.pending = Pending::Contracted(rest);
-            }
-            return Some(*first);
+            return self.listed(elements);
         }
         Some(self.of_char(c))
     }
 }
 
-fn weights(text: &[u8], level: u8) -> impl Iterator<Item = u32> {
-    Elements::of(text)
+fn weights(text: &[u8], level: u8, rules: Rules) -> impl Iterator<Item = u32> {
+    Elements::of(text, rules.tailoring)
         .map(move |e| e.weight(level))
         .filter(|&w| w != 0)
 }
 
-pub(super) fn compare(a: &[u8], b: &[u8], levels: u8, pad: bool) -> Ordering {
+pub(super) fn compare(a: &[u8], b: &[u8], rules: Rules) -> Ordering {
     if a == b {
         return Ordering::Equal;
     }
+    let Rules { levels, pad, .. } = rules;
     let mut at = common_ascii(a, b);
     for (&x, &y) in a[at..].iter().zip(&b[at..]) {
         if !(x | y).is_ascii() {
             break;
         }
-        let (x, y) = (ASCII_CODE[x as usize], ASCII_CODE[y as usize]);
+        let (x, y) = (rules.ascii_code(x), rules.ascii_code(y));
         if x != y || x == 0 {
             if x != 0 && y != 0 && levels == 1 && !(contracts(a, at) || contracts(b, at)) {
                 return x.cmp(&y);
@@ -334,11 +390,15 @@ pub(super) fn compare(a: &[u8], b: &[u8], levels: u8, pad: bool) -> Ordering {
         at += 1;
     }
     // The last character that was equal might contract with the next, in one of the texts only.
-    let at = at.saturating_sub(1);
+    let at = match rules.tailoring {
+        Some(tailoring) if tailoring.contracts_ascii => 0,
+        _ => at.saturating_sub(1),
+    };
     for level in 0..levels {
         // What the loop passed is equal on the first level only.
         let from = if level == 0 { at } else { 0 };
-        let order = compare_level(weights(&a[from..], level), weights(&b[from..], level), pad);
+        let [a, b] = [a, b].map(|text| weights(&text[from..], level, rules));
+        let order = compare_level(a, b, pad);
         if order.is_ne() {
             return order;
         }
@@ -384,16 +444,22 @@ fn write_primary(p: u32, out: &mut impl KeySink) {
 }
 
 /// Where the leading part ends whose characters are ASCII and can't contract.
-fn ascii_len(text: &[u8]) -> usize {
-    match text.iter().position(|b| !b.is_ascii()) {
+fn ascii_len(text: &[u8], rules: Rules) -> usize {
+    let length = match text.iter().position(|b| !b.is_ascii()) {
         Some(n) => n.saturating_sub(1),
         None => text.len(),
-    }
+    };
+    let Some(tailoring) = rules.tailoring else {
+        return length;
+    };
+    let special = text[..length].iter().position(|b| tailoring.is_special(*b));
+    special.unwrap_or(length)
 }
 
-fn write_primaries(text: &[u8], pad: bool, out: &mut impl KeySink) -> PadRuns {
+fn write_primaries(text: &[u8], rules: Rules, out: &mut impl KeySink) -> PadRuns {
+    let pad = rules.pad;
     let mut runs = PadRuns::new(SPACE_CODE);
-    let (ascii, rest) = text.split_at(ascii_len(text));
+    let (ascii, rest) = text.split_at(ascii_len(text, rules));
     if pad {
         for &b in ascii {
             match ASCII_CODE[b as usize] {
@@ -408,7 +474,7 @@ fn write_primaries(text: &[u8], pad: bool, out: &mut impl KeySink) -> PadRuns {
     } else {
         append_codes(ascii, &ASCII_CODE, out);
     }
-    for p in weights(rest, 0) {
+    for p in weights(rest, 0, rules) {
         if pad && p == SPACE_PRIMARY {
             runs.pending += 1;
         } else {
@@ -422,14 +488,15 @@ fn write_primaries(text: &[u8], pad: bool, out: &mut impl KeySink) -> PadRuns {
 /// A secondary weight below this takes one byte in a key.
 const SHORT_SECONDARY: u32 = 0xE0;
 
-pub(super) fn sort_key(text: &[u8], levels: u8, pad: bool, out: &mut impl KeySink) {
-    let runs = write_primaries(text, pad, out);
-    if pad {
+pub(super) fn sort_key(text: &[u8], rules: Rules, out: &mut impl KeySink) {
+    let runs = write_primaries(text, rules, out);
+    let levels = rules.levels;
+    if rules.pad {
         return runs.end(out);
     }
     out.put(0);
     if levels > 1 {
-        for w in weights(text, 1) {
+        for w in weights(text, 1, rules) {
             if w < SHORT_SECONDARY {
                 out.put(w as u8);
             } else {
@@ -439,16 +506,34 @@ pub(super) fn sort_key(text: &[u8], levels: u8, pad: bool, out: &mut impl KeySin
         out.put(0);
     }
     if levels > 2 {
-        weights(text, 2).for_each(|w| out.put(w as u8));
+        weights(text, 2, rules).for_each(|w| out.put(w as u8));
         out.put(0);
     }
 }
 
-pub(super) fn sort_key_prefix(text: &[u8], pad: bool, out: &mut impl KeySink) {
-    write_primaries(text, pad, out);
+/// What MySQL counts on when it tells how long the weights of a text can be.
+pub(super) const ELEMENTS_MAX: usize = 8;
+
+/// The weights, two bytes each; levels are apart by 00 00.
+pub(super) fn weight_string(text: &[u8], rules: Rules) -> Vec<u8> {
+    let mut out = Vec::with_capacity(2 * text.len());
+    for level in 0..rules.levels {
+        if level > 0 {
+            out.extend_from_slice(&[0, 0]);
+        }
+        for weight in weights(text, level, rules) {
+            out.extend_from_slice(&(weight as u16).to_be_bytes());
+        }
+    }
+    out
 }
 
-pub(super) fn sort_key_len(key: &[u8], levels: u8, pad: bool) -> Option<usize> {
+pub(super) fn sort_key_prefix(text: &[u8], rules: Rules, out: &mut impl KeySink) {
+    write_primaries(text, rules, out);
+}
+
+pub(super) fn sort_key_len(key: &[u8], rules: Rules) -> Option<usize> {
+    let Rules { levels, pad, .. } = rules;
     let mut at = 0;
     loop {
         let code = *key.get(at)?;
@@ -479,8 +564,9 @@ pub(super) fn sort_key_len(key: &[u8], levels: u8, pad: bool) -> Option<usize> {
 }
 
 /// Whether two characters have the same weights, each by itself.
-pub(super) fn char_eq(a: u32, b: u32, levels: u8) -> bool {
-    if a < 0x80 && b < 0x80 && levels == 1 {
+pub(super) fn char_eq(a: u32, b: u32, rules: Rules) -> bool {
+    let levels = rules.levels;
+    if a < 0x80 && b < 0x80 && levels == 1 && rules.tailoring.is_none() {
         let (x, y) = (ASCII_CODE[a as usize], ASCII_CODE[b as usize]);
         return x == y && x != 0;
     }
@@ -492,5 +578,5 @@ pub(super) fn char_eq(a: u32, b: u32, levels: u8) -> bool {
         a.encode_utf8(&mut x).as_bytes(),
         b.encode_utf8(&mut y).as_bytes(),
     );
-    (0..levels).all(|level| weights(x, level).eq(weights(y, level)))
+    (0..levels).all(|level| weights(x, level, rules).eq(weights(y, level, rules)))
 }

@@ -111,6 +111,18 @@ impl IntervalUnit {
         UNITS[self as usize].2
     }
 
+    /// Whether it has days, months or years: adding it to a TIME gives a DATETIME of today.
+    pub fn has_days(self) -> bool {
+        !self.has_time()
+            || matches!(
+                self,
+                IntervalUnit::DayHour
+                    | IntervalUnit::DayMinute
+                    | IntervalUnit::DaySecond
+                    | IntervalUnit::DayMicrosecond
+            )
+    }
+
     /// Whether adding it to a DATE gives a DATETIME.
     pub fn has_time(self) -> bool {
         !matches!(

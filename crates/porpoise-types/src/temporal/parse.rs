@@ -76,7 +76,8 @@ impl Scanner<'_> {
     }
 }
 
-fn two_digit_year(year: u32) -> u32 {
+/// The year that two digits stand for: one between 1970 and 2069.
+pub fn two_digit_year(year: u32) -> u32 {
     if year < 70 { 2000 + year } else { 1900 + year }
 }
 
@@ -338,7 +339,7 @@ fn clamp_time(
     })
 }
 
-/// 20240131, 240131, 20240131101112, with microseconds apart.
+/// 20240131, 240131, 20240131101112, with microseconds apart, which count behind a time of day only.
 pub fn datetime_from_number(number: i64, micros: u32, mode: DateMode) -> Parsed<DateTime> {
     let bad = (DateTime::ZERO, Loss::BadTemporal);
     let n = match number {
@@ -350,6 +351,12 @@ pub fn datetime_from_number(number: i64, micros: u32, mode: DateMode) -> Parsed<
         700_101_000_000..=991_231_235_959 => number + 19_000_000_000_000,
         1_000_000_000_000..=99_991_231_235_959 => number,
         _ => return bad,
+    };
+    /// Greater numbers have a time of day.
+    const DATE_MAX: i64 = 99_991_231;
+    let micros = match number <= DATE_MAX {
+        true => 0,
+        false => micros,
     };
     let part = |unit: i64, size: i64| (n / unit % size) as u32;
     let fields = Fields {

@@ -50,6 +50,14 @@ impl TimeZone {
         }
     }
 
+    /// The names of the IANA database's zones, in order.
+    pub fn names() -> Vec<String> {
+        let known = jiff::tz::db().available();
+        let mut names: Vec<String> = known.map(|name| name.to_string()).collect();
+        names.sort();
+        names
+    }
+
     /// `SYSTEM`, `±HH:MM` from -13:59 to +14:00, or a zone's name, any case.
     pub fn parse(name: &str) -> Option<TimeZone> {
         if name.eq_ignore_ascii_case("SYSTEM") {

@@ -1,6 +1,8 @@
 //! Calls of functions, those with a syntax of their own included.
 
+use porpoise_catalog::expression::Disallowed;
 use porpoise_core::error::{Error, Result};
+use porpoise_core::quote;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::function::ArgumentKind;
 use porpoise_expr::typing::{self, hidden, operate};
@@ -13,6 +15,15 @@ use crate::bind::Binder;
 
 impl Binder<'_> {
     pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr> {
+        let is_stored =
+            function.schema.is_some() || porpoise_functions::find(&function.name).is_none();
+        if self.is_of_table && is_stored {
+            let mut name = quote::name(&function.name);
+            if let Some(schema) = &function.schema {
+                name = format!("{}.{name}", quote::name(schema));
+            }
+            return Err(self.refuse_in_table(Disallowed::Function(name)));
+        }
         if let Some(schema) = &function.schema {
             return Err(Error::function_does_not_exist(
                 schema.as_str(),
@@ -70,7 +81,7 @@ impl Binder<'_> {
         let text = self.expr(&trim.expr)?;
         let remove = match &trim.remove {
             Some(remove) => self.expr(remove)?,
-            None => typing::text_literal(" "),
+            None => self.expr(&ast::Expr::Literal(ast::Literal::String(Box::from(*b" "))))?,
         };
         call_function(
             "TRIM",

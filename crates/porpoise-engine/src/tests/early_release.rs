@@ -2,48 +2,11 @@
 //! and what clients are told waits for the disk.
 
 use porpoise_core::error::{ErrorKind, Result};
-use porpoise_core::reply::{Completion, Reply, ResultColumn};
-use porpoise_engine::session::Login;
-use porpoise_engine::{Engine, EngineOptions, Session};
 use porpoise_storage::{Commit, Location};
-use porpoise_types::{Date, DateTime, Time};
 
-/// Integers that were told, and rows that were changed.
-#[derive(Default)]
-struct Told {
-    values: Vec<i64>,
-    affected: u64,
-}
-
-impl Reply for Told {
-    fn ok(&mut self, completion: &Completion) -> Result<()> {
-        self.affected = completion.affected_rows;
-        Ok(())
-    }
-    fn begin_rows(&mut self, _: &[ResultColumn]) -> Result<()> {
-        Ok(())
-    }
-    fn begin_row(&mut self) {}
-    fn null(&mut self) {}
-    fn int(&mut self, value: i64) {
-        self.values.push(value);
-    }
-    fn uint(&mut self, value: u64) {
-        self.values.push(value as i64);
-    }
-    fn float(&mut self, _: f32) {}
-    fn double(&mut self, _: f64) {}
-    fn bytes(&mut self, _: &[u8]) {}
-    fn date(&mut self, _: Date) {}
-    fn datetime(&mut self, _: DateTime, _: u8) {}
-    fn time(&mut self, _: Time, _: u8) {}
-    fn end_row(&mut self) -> Result<()> {
-        Ok(())
-    }
-    fn end_rows(&mut self, _: &Completion) -> Result<()> {
-        Ok(())
-    }
-}
+use super::database::Answers;
+use crate::engine::{Engine, EngineOptions};
+use crate::session::{Login, Session};
 
 struct Database {
     engine: Engine,
@@ -71,7 +34,7 @@ impl Database {
             "INSERT INTO acct VALUES (1, 10, 100), (2, 10, 200)",
         ] {
             if let Some(commit) = session
-                .query(sql.as_bytes(), &mut Told::default())
+                .query(sql.as_bytes(), &mut Answers::default())
                 .unwrap()
                 .commit
             {
@@ -95,15 +58,15 @@ impl Database {
 struct Client(Session);
 
 impl Client {
-    fn run(&mut self, sql: &str) -> Result<(Told, Option<Commit>)> {
-        let mut told = Told::default();
+    fn run(&mut self, sql: &str) -> Result<(Answers, Option<Commit>)> {
+        let mut told = Answers::default();
         let outcome = self.0.query(sql.as_bytes(), &mut told)?;
         Ok((told, outcome.commit))
     }
 
     /// What is told at once.
     #[track_caller]
-    fn told(&mut self, sql: &str) -> Told {
+    fn told(&mut self, sql: &str) -> Answers {
         let (told, commit) = self.run(sql).unwrap();
         assert!(commit.is_none(), "{sql} is told later");
         told
@@ -113,7 +76,10 @@ impl Client {
     #[track_caller]
     fn later(&mut self, sql: &str) -> (u64, Commit) {
         let (told, commit) = self.run(sql).unwrap();
-        (told.affected, commit.expect("something to wait for"))
+        (
+            told.ok.affected_rows,
+            commit.expect("something to wait for"),
+        )
     }
 }
 
@@ -125,9 +91,9 @@ fn a_change_goes_on_with_a_row_that_the_disk_does_not_have_yet() {
     let (_, first) = one.later("UPDATE acct SET bal = bal + 1 WHERE id = 1");
     other.told("BEGIN");
     let changed = other.told("UPDATE acct SET bal = bal * 2 WHERE id = 1");
-    assert_eq!(changed.affected, 1);
+    assert_eq!(changed.ok.affected_rows, 1);
     assert_eq!(
-        reader.told("SELECT bal FROM acct WHERE id = 1").values,
+        reader.told("SELECT bal FROM acct WHERE id = 1").integers(),
         [10]
     );
     assert!(!first.is_done());
@@ -136,7 +102,7 @@ fn a_change_goes_on_with_a_row_that_the_disk_does_not_have_yet() {
     second.wait().unwrap();
     assert!(first.is_durable());
     assert_eq!(
-        reader.told("SELECT bal FROM acct WHERE id = 1").values,
+        reader.told("SELECT bal FROM acct WHERE id = 1").integers(),
         [22]
     );
 }
@@ -157,7 +123,7 @@ fn rows_are_told_when_the_disk_has_what_they_rest_on() {
         let (told, _) = other.run(sql).unwrap();
         assert!(first.is_durable(), "{sql}");
         if expected > 0 {
-            assert_eq!(told.values, [expected], "{sql}");
+            assert_eq!(told.integers(), [expected], "{sql}");
         }
     }
     // What a transaction has made of it counts, too.
@@ -165,7 +131,10 @@ fn rows_are_told_when_the_disk_has_what_they_rest_on() {
     other.told("BEGIN");
     other.told("UPDATE acct SET bal = bal + 1 WHERE id = 1");
     assert!(!first.is_done());
-    assert_eq!(other.told("SELECT bal FROM acct WHERE id = 1").values, [6]);
+    assert_eq!(
+        other.told("SELECT bal FROM acct WHERE id = 1").integers(),
+        [6]
+    );
     assert!(first.is_durable());
 }
 
@@ -226,7 +195,10 @@ fn what_was_not_found_is_told_when_the_disk_has_its_end() {
     for end in ["ROLLBACK", "COMMIT"] {
         other.told("BEGIN");
         assert_eq!(
-            other.told("DELETE FROM acct WHERE bal > 5").affected,
+            other
+                .told("DELETE FROM acct WHERE bal > 5")
+                .ok
+                .affected_rows,
             0,
             "{end}"
         );
@@ -238,7 +210,10 @@ fn what_was_not_found_is_told_when_the_disk_has_its_end() {
         }
     }
     // Nothing is waited for where nothing is on its way.
-    assert_eq!(other.told("DELETE FROM acct WHERE id = 2").affected, 0);
+    assert_eq!(
+        other.told("DELETE FROM acct WHERE id = 2").ok.affected_rows,
+        0
+    );
 }
 
 #[test]
@@ -252,9 +227,13 @@ fn a_key_that_was_just_deleted_is_inserted_again() {
     assert!(!gone.is_done() && !again.is_done());
     next.wait().unwrap();
     assert!(gone.is_durable() && again.is_durable());
-    let rows = other.told("SELECT id, bal FROM acct ORDER BY id").values;
+    let rows = other
+        .told("SELECT id, bal FROM acct ORDER BY id")
+        .integers();
     assert_eq!(rows, [1, 7, 2, 10, 3, 8]);
-    let mail = other.told("SELECT bal FROM acct WHERE mail = 100").values;
+    let mail = other
+        .told("SELECT bal FROM acct WHERE mail = 100")
+        .integers();
     assert_eq!(mail, [7]);
 }
 
@@ -273,7 +252,7 @@ fn an_alter_copies_rows_that_the_disk_does_not_have_yet() {
     assert_eq!(
         other
             .told("SELECT COUNT(*) FROM acct WHERE bal = 99")
-            .values,
+            .integers(),
         [2]
     );
     let (_, added) = one.later("INSERT INTO acct (bal) VALUES (98)");

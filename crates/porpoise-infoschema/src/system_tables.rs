@@ -1,0 +1,256 @@
+//! The rest of the schema `mysql`: time zones, components, and tables of what isn't there, which
+//! are empty.
+//!
+//! Time zones come from the IANA database that the program carries. `time_zone_name` and
+//! `time_zone` list them; the tables of their transitions are empty, as nothing reads them.
+//!
+//! MySQL 8.4 manual, 7.3 (The mysql System Schema).
+
+use std::sync::Arc;
+
+use porpoise_types::{EnumDef, IntWidth, TimeZone};
+
+use super::*;
+
+pub const TABLES: &[VirtualSource] = &[
+    VirtualSource {
+        schema: "mysql",
+        name: "time_zone_name",
+        columns: &[("Name", object_name, false), ("Time_zone_id", uint, false)],
+        rows: time_zone_name,
+    },
+    VirtualSource {
+        schema: "mysql",
+        name: "time_zone",
+        columns: &[
+            ("Time_zone_id", uint, false),
+            ("Use_leap_seconds", leap_seconds, false),
+        ],
+        rows: time_zone,
+    },
+    empty(
+        "time_zone_leap_second",
+        &[("Transition_time", big, false), ("Correction", int, false)],
+    ),
+    empty(
+        "time_zone_transition",
+        &[
+            ("Time_zone_id", uint, false),
+            ("Transition_time", big, false),
+            ("Transition_type_id", uint, false),
+        ],
+    ),
+    empty(
+        "time_zone_transition_type",
+        &[
+            ("Time_zone_id", uint, false),
+            ("Transition_type_id", uint, false),
+            ("Offset", int, false),
+            ("Is_DST", tiny, false),
+            ("Abbreviation", abbreviation, false),
+        ],
+    ),
+    VirtualSource {
+        schema: "mysql",
+        name: "component",
+        columns: &[
+            ("component_id", uint, false),
+            ("component_group_id", uint, false),
+            ("component_urn", plain_text, false),
+        ],
+        rows: component,
+    },
+    empty("plugin", &[("name", name, false), ("dl", library, false)]),
+    empty(
+        "func",
+        &[
+            ("name", object_name, false),
+            ("ret", tiny, false),
+            ("dl", library, false),
+            ("type", function_type, false),
+        ],
+    ),
+    empty(
+        "servers",
+        &[
+            ("Server_name", object_name, false),
+            ("Host", word, false),
+            ("Db", object_name, false),
+            ("Username", object_name, false),
+            ("Password", object_name, false),
+            ("Port", int, false),
+            ("Socket", object_name, false),
+            ("Wrapper", object_name, false),
+            ("Owner", object_name, false),
+        ],
+    ),
+    empty(
+        "help_category",
+        &[
+            ("help_category_id", small, false),
+            ("name", object_name, false),
+            ("parent_category_id", small, true),
+            ("url", plain_text, false),
+        ],
+    ),
+    empty(
+        "help_keyword",
+        &[
+            ("help_keyword_id", uint, false),
+            ("name", object_name, false),
+        ],
+    ),
+    empty(
+        "help_relation",
+        &[
+            ("help_topic_id", uint, false),
+            ("help_keyword_id", uint, false),
+        ],
+    ),
+    empty(
+        "help_topic",
+        &[
+            ("help_topic_id", uint, false),
+            ("name", object_name, false),
+            ("help_category_id", small, false),
+            ("description", plain_text, false),
+            ("example", plain_text, false),
+            ("url", plain_text, false),
+        ],
+    ),
+    // The logs are files: log_output doesn't take TABLE.
+    empty(
+        "general_log",
+        &[
+            ("event_time", microsecond, false),
+            ("user_host", medium, false),
+            ("thread_id", ubig, false),
+            ("server_id", uint, false),
+            ("command_type", name, false),
+            ("argument", bytes, false),
+        ],
+    ),
+    empty(
+        "slow_log",
+        &[
+            ("start_time", microsecond, false),
+            ("user_host", medium, false),
+            ("query_time", duration, false),
+            ("lock_time", duration, false),
+            ("rows_sent", int, false),
+            ("rows_examined", int, false),
+            ("db", wide, false),
+            ("last_insert_id", int, false),
+            ("insert_id", int, false),
+            ("server_id", uint, false),
+            ("sql_text", bytes, false),
+            ("thread_id", ubig, false),
+        ],
+    ),
+];
+
+const fn empty(name: &'static str, columns: &'static [ColumnRow]) -> VirtualSource {
+    VirtualSource {
+        schema: "mysql",
+        name,
+        columns,
+        rows: |_, _, _| Ok(()),
+    }
+}
+
+fn chars(length: u32) -> DataType {
+    DataType::Char {
+        length,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+fn object_name() -> DataType {
+    chars(64)
+}
+
+fn library() -> DataType {
+    chars(128)
+}
+
+fn abbreviation() -> DataType {
+    chars(8)
+}
+
+fn plain_text() -> DataType {
+    DataType::Text {
+        size: BlobSize::Normal,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+fn bytes() -> DataType {
+    DataType::Blob(BlobSize::Medium)
+}
+
+fn microsecond() -> DataType {
+    DataType::Timestamp { fsp: 6 }
+}
+
+fn duration() -> DataType {
+    DataType::Time { fsp: 6 }
+}
+
+fn integer(width: IntWidth, unsigned: bool) -> DataType {
+    DataType::Int {
+        width,
+        unsigned,
+        zerofill: false,
+        display_width: None,
+    }
+}
+
+fn tiny() -> DataType {
+    integer(IntWidth::Tiny, false)
+}
+
+fn small() -> DataType {
+    integer(IntWidth::Small, true)
+}
+
+fn members(names: &[&str]) -> DataType {
+    DataType::Enum(Arc::new(EnumDef {
+        members: names.iter().map(|name| (*name).into()).collect(),
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }))
+}
+
+fn leap_seconds() -> DataType {
+    members(&["Y", "N"])
+}
+
+fn function_type() -> DataType {
+    members(&["function", "aggregate"])
+}
+
+fn component(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for component in exec.engine.components.all() {
+        let values = [
+            Value::UInt(component.id.into()),
+            Value::UInt(component.group.into()),
+            text(component.urn),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}
+
+fn time_zone_name(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for (number, name) in (1..).zip(TimeZone::names()) {
+        row(exec, &[text(name), Value::UInt(number)])?;
+    }
+    Ok(())
+}
+
+fn time_zone(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    let without_leap_seconds = Value::UInt(2);
+    for (number, _) in (1..).zip(TimeZone::names()) {
+        row(exec, &[Value::UInt(number), without_leap_seconds.clone()])?;
+    }
+    Ok(())
+}
