@@ -64,6 +64,8 @@ fn clients_of_one_thread_wait_for_each_others_rows_and_begin_again_after_conflic
     let plan = BenchPlan {
         jobs: Some(1),
         rows: 12,
+        // One sync of a slow disk may take half of the others' time.
+        duration: Duration::from_secs(1),
         ..plan([Workload::WriteOnly])
     };
     let report = bench::run(&targets, &plan).unwrap();
