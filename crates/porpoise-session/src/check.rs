@@ -179,6 +179,7 @@ pub fn changes_what_lasts(state: &SessionState, statement: &ast::Statement) -> b
             .any(|lock| lock.write && check.lasting(&lock.table).is_some()),
         S::CreateDatabase { .. } | S::AlterDatabase { .. } | S::DropDatabase { .. } => true,
         S::DropView { .. } | S::RenameTable(_) | S::CreateView(_) | S::DropStored { .. } => true,
+        S::CreateProgram(_) | S::AlterRoutine(_) | S::AlterEvent(_) => true,
         S::CreateUser(_) | S::AlterUser(_) | S::DropUser { .. } | S::RenameUser(_) => true,
         S::CreateRole { .. } | S::DropRole { .. } | S::SetDefaultRole { .. } => true,
         S::SetPassword { .. } | S::Grant(_) | S::Revoke(_) | S::Component { .. } => true,
@@ -546,6 +547,17 @@ impl StatementCheck<'_> {
                 self.relation(&create.name, &[P::CreateView, P::Drop])
             }
             S::CreateView(create) => self.relation(&create.name, &[P::CreateView]),
+            S::CreateProgram(create) => match &create.kind {
+                ast::ProgramKind::Procedure { .. } | ast::ProgramKind::Function { .. } => {
+                    self.schema_of(&create.name, P::CreateRoutine)
+                }
+                ast::ProgramKind::Trigger { table, .. } => self.relation(table, &[P::Trigger]),
+                ast::ProgramKind::Event { .. } => self.schema_of(&create.name, P::Event),
+            },
+            // Checked where the routine is found: it may have privileges of its own.
+            S::AlterRoutine(_) => Ok(()),
+            S::AlterEvent(alter) => self.schema_of(&alter.name, P::Event),
+            S::Signal(_) | S::GetDiagnostics(_) => Ok(()),
             S::DropStored { name, .. } => self.schema_of(name, P::AlterRoutine),
             S::Maintain { action, tables, .. } => {
                 let needed: &[P] = match action {

@@ -32,6 +32,7 @@ mod definition;
 mod expr;
 mod hint;
 mod name;
+mod program;
 mod query;
 mod session;
 mod show;
@@ -61,6 +62,12 @@ pub use hint::{
 };
 pub use name::{ColumnRef, Ident, ObjectName, Span};
 pub use porpoise_types::IntervalUnit;
+pub use program::{
+    AlterEvent, AlterRoutine, Arm, Block, Characteristics, ConditionItem, ConditionValue,
+    CreateProgram, DataAccess, Declaration, Diagnostics, EventStatus, GetDiagnostics, Parameter,
+    ParameterMode, ProgramAssignment, ProgramKind, ProgramStatement, ProgramStep, ReturnType,
+    Schedule, Signal, SignalItem, StatementItem, TriggerEvent, TriggerTime,
+};
 pub use query::{
     CommonTable, Derived, FileFormat, IndexHint, IndexHintAction, IndexHintScope, IntoTarget, Join,
     JoinCondition, JoinKind, JsonTable, JsonTableColumn, Limit, LockWait, Locking, OrderItem,

@@ -6,6 +6,7 @@ use super::definition::{AlterTable, CreateTable, CreateView, DatabaseOptions, In
 use super::expr::{Expr, VariableScope};
 use super::hint::StatementHints;
 use super::name::{Ident, ObjectName};
+use super::program::{AlterEvent, AlterRoutine, CreateProgram, GetDiagnostics, Signal};
 use super::query::Query;
 use super::session::{
     Completion, Explain, FlushTarget, HistogramChange, IsolationLevel, LockTable, Maintenance,
@@ -256,6 +257,16 @@ pub enum Statement {
         /// What.
         name: ObjectName,
     },
+    /// `CREATE PROCEDURE | FUNCTION | TRIGGER | EVENT`.
+    CreateProgram(Box<CreateProgram>),
+    /// `ALTER PROCEDURE | FUNCTION`.
+    AlterRoutine(Box<AlterRoutine>),
+    /// `ALTER EVENT`.
+    AlterEvent(Box<AlterEvent>),
+    /// `SIGNAL`, `RESIGNAL`.
+    Signal(Box<Signal>),
+    /// `GET DIAGNOSTICS`.
+    GetDiagnostics(Box<GetDiagnostics>),
     /// `CREATE ROLE`.
     CreateRole {
         /// `IF NOT EXISTS`.
