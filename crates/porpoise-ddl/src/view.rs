@@ -38,6 +38,7 @@ impl Ddl<'_> {
             literals: &[],
             sql: self.sql,
             contents: &porpoise_planner::UnknownContents,
+            variables: None,
             trace: None,
         };
         let accounts = &self.shared.accounts;

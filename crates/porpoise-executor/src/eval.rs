@@ -50,7 +50,7 @@ impl Evaluate for Expr {
     fn eval(&self, exec: &mut Exec<'_>) -> Result<Value> {
         match &self.kind {
             ExprKind::Literal(value) => Ok(value.clone()),
-            ExprKind::Parameter(number) => {
+            ExprKind::Parameter(number) | ExprKind::Variable(number) => {
                 Ok(exec.parameters.get(*number).cloned().unwrap_or(Value::Null))
             }
             ExprKind::Column { slot, column, .. } => {

@@ -152,7 +152,10 @@ fn given_values(exec: &mut Exec<'_>, plan: &Insert, row: &[Option<Expr>]) -> Res
         given.push(match expr {
             None => None,
             Some(expr) => {
-                if !matches!(expr.kind, ExprKind::Literal(_) | ExprKind::Parameter(_)) {
+                if !matches!(
+                    expr.kind,
+                    ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Variable(_)
+                ) {
                     // The expression may read columns given before it.
                     let values = with_defaults(exec, plan, &given, false)?;
                     exec.fill(plan.slot, &values)?;

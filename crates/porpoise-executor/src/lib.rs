@@ -246,6 +246,31 @@ impl<'a> Exec<'a> {
         }
     }
 
+    /// To evaluate an expression over a program's variables alone.
+    #[inline]
+    pub fn of_values(
+        session: &'a mut SessionState,
+        engine: &'a Shared,
+        catalog: &'a Catalog,
+        values: &'a [Value],
+    ) -> Exec<'a> {
+        let started_us = session.statement.started_us;
+        Exec {
+            frame: Frame::default(),
+            layouts: &[],
+            parameters: values,
+            session,
+            engine,
+            catalog,
+            view: View::None,
+            foreign_keys: None,
+            started_us,
+            row_number: 0,
+            subplans: &[],
+            kept: None,
+        }
+    }
+
     fn kept(&mut self) -> &mut Kept<'a> {
         self.kept.get_or_insert_default()
     }

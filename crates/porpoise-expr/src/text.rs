@@ -54,7 +54,7 @@ impl Expr {
         };
         match &self.kind {
             ExprKind::Literal(value) => write_value(value, &self.ty, out),
-            ExprKind::Parameter(number) => match names.parameter(*number) {
+            ExprKind::Parameter(number) | ExprKind::Variable(number) => match names.parameter(*number) {
                 Some(value) => write_value(value, &self.ty, out),
                 None => out.push('?'),
             },

@@ -34,6 +34,8 @@ pub enum ExprKind {
     Literal(Value),
     /// The n-th parameter of the statement: a `?`, or a literal that the digest took out.
     Parameter(usize),
+    /// A variable of the program that the statement belongs to: its value is among the parameters.
+    Variable(usize),
     /// A column of the current row of a table, a derived table, a grouping.
     Column {
         /// Whose row.
@@ -308,6 +310,7 @@ macro_rules! visit_operands {
         match $kind {
             ExprKind::Literal(_)
             | ExprKind::Parameter(_)
+            | ExprKind::Variable(_)
             | ExprKind::Column { .. }
             | ExprKind::UserVariable(_)
             | ExprKind::SystemVariable { .. }
@@ -516,6 +519,7 @@ impl Expr {
                         .get(*a)
                         .is_some_and(|value| literals.get(*b) == Some(value))
             }
+            (ExprKind::Variable(a), ExprKind::Variable(b)) => a == b,
             (ExprKind::UserVariable(a), ExprKind::UserVariable(b)) => a == b,
             (ExprKind::Aggregate(a), ExprKind::Aggregate(b)) => a == b,
             (

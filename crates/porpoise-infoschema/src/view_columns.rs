@@ -84,6 +84,7 @@ fn context<'a>(
         literals: &[],
         sql: sql.as_bytes(),
         contents: &engine.store,
+        variables: None,
         trace: None,
     }
 }

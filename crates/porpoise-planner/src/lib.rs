@@ -71,8 +71,26 @@ pub struct Context<'a> {
     pub sql: &'a [u8],
     /// What is known of tables' contents.
     pub contents: &'a dyn TableContents,
+    /// The variables of the program that the statement belongs to, if it belongs to one.
+    pub variables: Option<&'a dyn Variables>,
     /// Where the planner tells of its choices, if somebody wants to know.
     pub trace: Option<&'a Trace>,
+}
+
+/// The variables that a statement of a program may name. They are found before columns (MySQL 8.4
+/// manual, 15.6.4.2).
+pub trait Variables {
+    /// The variable of that name.
+    fn find(&self, name: &ast::ColumnRef) -> Option<Variable>;
+}
+
+/// A variable of a program.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Its value's position among the parameters.
+    pub number: usize,
+    /// Its declared type.
+    pub ty: DataType,
 }
 
 /// What the planner may know of the rows of tables. Any answer is right, good ones make good plans.
@@ -185,6 +203,11 @@ pub fn plan_view(
     context: &Context<'_>,
 ) -> Result<(plan::Plan, ResolvedNames), PlanError> {
     bind::view_definition(query, context)
+}
+
+/// Plans a program's query whose rows the program takes: a cursor's.
+pub fn plan_cursor(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+    bind::cursor(query, context)
 }
 
 /// Binds an expression over one table's row, which is in slot 0: generated columns, defaults,

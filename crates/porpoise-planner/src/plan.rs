@@ -100,7 +100,7 @@ impl Plan {
             columns: Vec::new(),
             name_spans: Vec::new(),
             calc_found_rows: false,
-            into: Vec::new(),
+            into: Destination::Client,
             max_execution_time_ms: None,
         };
         std::mem::replace(&mut self.kind, PlanKind::Query(nothing))
@@ -209,11 +209,31 @@ pub struct Query {
     pub name_spans: Vec<Option<porpoise_sql::ast::Span>>,
     /// SQL_CALC_FOUND_ROWS: run on behind the limit and count.
     pub calc_found_rows: bool,
-    /// `INTO @a, @b`.
-    pub into: Vec<CompactString>,
+    /// Where the rows go.
+    pub into: Destination,
     /// The time that the statement is given by a hint, in milliseconds; `None` where
     /// `max_execution_time` says it.
     pub max_execution_time_ms: Option<NonZeroU64>,
+}
+
+/// Where a query's rows go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// To the client.
+    Client,
+    /// `INTO @a, b`: its only row goes into variables.
+    Variables(Vec<Target>),
+    /// To the program that the query belongs to, as values: a cursor's rows.
+    Program,
+}
+
+/// A variable that a value goes into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `@name`, in lower case.
+    User(CompactString),
+    /// A variable of the program, by the position of its value.
+    Local(usize),
 }
 
 /// A query inside an expression.

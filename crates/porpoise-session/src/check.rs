@@ -15,6 +15,7 @@
 //! there is no plan but an error, [`refuse`] sees to it that the error tells nothing of what the
 //! session may not know.
 
+use std::fmt::Display;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -116,6 +117,16 @@ pub fn check_schema(state: &SessionState, privilege: Privilege, schema: &str) ->
         Some(grants) if !grants.on_schema(schema).has(privilege) => {
             Err(schema_denied(state, schema))
         }
+        _ => Ok(()),
+    }
+}
+
+/// EXECUTE on a routine, which `named` names in error 1370.
+pub fn check_routine(state: &SessionState, schema: &str, named: impl Display) -> Result<()> {
+    match grants(state) {
+        Some(grants) if !grants.on_schema(schema).has(Privilege::Execute) => Err(
+            Error::routine_access_denied("execute", &state.user, &state.host, named),
+        ),
         _ => Ok(()),
     }
 }

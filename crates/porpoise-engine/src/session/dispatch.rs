@@ -116,6 +116,9 @@ impl Session {
                     ));
                 }
             }
+            S::Call { .. } | S::Signal(_) | S::GetDiagnostics(_) => {
+                return self.run_alone(statement, sql, types, parameters, reply);
+            }
             S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
             S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
             _ => return administer(self, privileged, sql, reply),

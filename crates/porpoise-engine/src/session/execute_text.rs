@@ -91,7 +91,7 @@ impl Session {
             let newest = self.shared.catalog.load().version;
             let is_stale =
                 |error: &Error| error.is(ErrorKind::TableDefinitionChanged) && newest != version;
-            if !outcome.as_ref().is_err_and(is_stale) {
+            if !outcome.as_ref().is_err_and(is_stale) || self.programs.take_begun() {
                 break;
             }
             version = newest;

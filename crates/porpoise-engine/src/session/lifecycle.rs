@@ -42,6 +42,7 @@ impl Session {
             login: Login::default(),
             state_changes: SessionStateChanges::default(),
             multi_statements: true,
+            programs: Default::default(),
         };
         session.log_in(login)?;
         session.shared.locks.sessions.add(session.control.clone());

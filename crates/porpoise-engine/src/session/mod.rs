@@ -29,6 +29,7 @@ mod literals;
 mod load;
 mod planning_context;
 mod prepared;
+mod program;
 mod set;
 mod state_changes;
 mod syntax_error;
@@ -117,6 +118,7 @@ pub struct Session {
     state_changes: SessionStateChanges,
     multi_statements: bool,
     planning_context: PlanningContext,
+    programs: program::Programs,
 }
 
 impl Session {

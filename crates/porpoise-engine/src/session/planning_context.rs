@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use compact_str::CompactString;
 use porpoise_catalog::Catalog;
 use porpoise_core::variables::{Isolation, PlannerSettings, SqlMode};
-use porpoise_planner::Context;
+use porpoise_planner::{Context, Variables};
 use porpoise_session::session_state::SessionState;
 use porpoise_sql::Modes;
 use porpoise_types::{Charset, DataType};
@@ -112,6 +112,7 @@ impl Session {
         sql: &'a [u8],
         types: &'a [DataType],
     ) -> Context<'a> {
+        let scope = self.programs.scope.as_deref();
         Context {
             catalog,
             session: &self.state,
@@ -120,6 +121,7 @@ impl Session {
             literals: &[],
             sql,
             contents: &self.shared.store,
+            variables: scope.map(|scope| scope as &dyn Variables),
             trace: None,
         }
     }

@@ -12,7 +12,7 @@ use porpoise_core::reply::{Reply, ResultColumn};
 use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_mdl::process::Command;
 use porpoise_planner as planner;
-use porpoise_planner::plan::{Plan, PlanKind};
+use porpoise_planner::plan::{Destination, Plan, PlanKind};
 use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
 use porpoise_session::shared::Shared;
@@ -129,7 +129,7 @@ impl Session {
             let plan = plan.map_err(|failed| self.refuse(failed))?;
             check::plan(&self.state, &self.shared.accounts, &plan)?;
             match &plan.kind {
-                PlanKind::Query(query) if query.into.is_empty() => query.columns.clone(),
+                PlanKind::Query(query) if query.into == Destination::Client => query.columns.clone(),
                 _ => Vec::new(),
             }
         } else {

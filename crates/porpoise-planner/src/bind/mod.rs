@@ -45,10 +45,10 @@ use crate::access::{AccessList, Need, PlanError};
 use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
 use crate::optimize::QueryTexts;
-use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
+use crate::plan::{Destination, Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, Target, ViewCheck};
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
-use crate::{Context, UnknownContents, explain, optimize};
+use crate::{Context, UnknownContents, Variables, explain, optimize};
 use change_target::ChangeTarget;
 use hints::{Hints, TableOrder};
 pub use select::usable_name;
@@ -101,6 +101,10 @@ pub struct Binder<'a> {
     cacheable: bool,
     /// The text that spans point into: the statement's, or a view's.
     sql: Arc<[u8]>,
+    /// Variables of the program that the statement belongs to; none within views.
+    variables: Option<&'a dyn Variables>,
+    /// Whether the program takes the rows.
+    is_cursor: bool,
     /// Schema of unqualified names.
     schema: Option<CompactString>,
     /// ForeignKeyGraph of the query block bound last.
@@ -196,6 +200,8 @@ impl<'a> Binder<'a> {
             parameter_count: 0,
             cacheable: true,
             sql: context.sql.into(),
+            variables: context.variables,
+            is_cursor: false,
             schema: context.session.schema.clone(),
             last_relations: Vec::new(),
             texts: QueryTexts::default(),
@@ -580,7 +586,10 @@ impl Binder<'_> {
 
     fn top_query(&mut self, query: &ast::Query) -> Result<PlanKind> {
         let bound = self.query(query)?;
-        let into = into_variables(query, bound.columns.len())?;
+        let into = match self.is_cursor {
+            true => Destination::Program,
+            false => self.destination(query, bound.columns.len())?,
+        };
         let calc_found_rows = counts_found_rows(&query.body);
         let columns = bound.columns.iter().map(result_column).collect();
         let name_spans = bound
@@ -623,7 +632,7 @@ impl Binder<'_> {
             columns: results,
             name_spans: Vec::new(),
             calc_found_rows: false,
-            into: Vec::new(),
+            into: Destination::Client,
             max_execution_time_ms: None,
         }))
     }
@@ -653,21 +662,47 @@ fn with_select_limit(query: &ast::Query, session: &SessionVars) -> Option<ast::Q
     })
 }
 
-fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactString>> {
-    match &query.into {
-        None => Ok(Vec::new()),
-        Some(ast::SelectInto::Variables(targets)) => {
-            if targets.len() != columns {
-                return Err(Error::wrong_value_count());
+impl Binder<'_> {
+    /// Where a query's rows go.
+    fn destination(&self, query: &ast::Query, columns: usize) -> Result<Destination> {
+        match &query.into {
+            None => Ok(Destination::Client),
+            Some(ast::SelectInto::Variables(targets)) => {
+                if targets.len() != columns {
+                    return Err(Error::wrong_value_count());
+                }
+                let targets = targets.iter().map(|target| self.into_target(target));
+                Ok(Destination::Variables(targets.collect::<Result<_>>()?))
             }
-            let name = |target: &ast::IntoTarget| match target {
-                ast::IntoTarget::User(name) => Ok(name.0.to_lowercase()),
-                ast::IntoTarget::Local(name) => Err(Error::undeclared_variable(name.as_str())),
-            };
-            targets.iter().map(name).collect()
+            Some(_) => Err(Error::not_supported_yet("SELECT INTO a file")),
         }
-        Some(_) => Err(Error::not_supported_yet("SELECT INTO a file")),
     }
+
+    /// A variable that a value goes into.
+    fn into_target(&self, target: &ast::IntoTarget) -> Result<Target> {
+        match target {
+            ast::IntoTarget::User(name) => Ok(Target::User(name.0.to_lowercase())),
+            ast::IntoTarget::Local(name) => {
+                let written = ast::ColumnRef {
+                    schema: None,
+                    table: None,
+                    name: name.clone(),
+                };
+                let found = self.variables.and_then(|scope| scope.find(&written));
+                let found = found.ok_or_else(|| Error::undeclared_variable(name.as_str()))?;
+                Ok(Target::Local(found.number))
+            }
+        }
+    }
+}
+
+/// Plans a query whose rows go to the program that it belongs to.
+pub fn cursor(query: &ast::Query, context: &Context<'_>) -> Result<Plan, PlanError> {
+    planned(context, &|binder| {
+        binder.is_cursor = true;
+        binder.hints = Hints::of_statement(query.hints.as_deref(), true);
+        binder.top_query(query)
+    })
 }
 
 /// The expressions of SET, DO and CALL.
@@ -692,6 +727,7 @@ pub fn table_expression(
         literals: &[],
         sql: b"",
         contents: &UnknownContents,
+        variables: None,
         trace: None,
     };
     let mut binder = Binder::new(&context);
