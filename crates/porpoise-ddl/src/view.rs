@@ -39,6 +39,7 @@ impl Ddl<'_> {
             sql: self.sql,
             contents: &porpoise_planner::UnknownContents,
             variables: None,
+            functions: Some(porpoise_programs::functions::find_function),
             trace: None,
         };
         let accounts = &self.shared.accounts;

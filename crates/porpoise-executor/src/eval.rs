@@ -16,7 +16,7 @@ use porpoise_expr::{Arithmetic, Comparison, Domain, EvalContext, Expr, ExprKind,
 use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
-use crate::Exec;
+use crate::{Exec, stored};
 
 /// Evaluation of expressions over the frame's current rows.
 pub trait Evaluate {
@@ -245,6 +245,10 @@ impl Evaluate for Expr {
                 function,
                 arguments,
             } => call(exec, function, arguments, &self.ty),
+            ExprKind::Stored {
+                function,
+                arguments,
+            } => stored::call(exec, function.as_ref(), arguments),
             ExprKind::Row(_) => Err(Error::operand_columns(1)),
             ExprKind::Subquery { number, kind } => exec.subquery(*number, kind),
             ExprKind::Aggregate(_) => Err(Error::invalid_group_function_use()),

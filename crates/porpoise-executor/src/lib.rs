@@ -30,6 +30,7 @@ mod operator;
 mod row_buffer;
 pub mod row_check;
 pub mod statement;
+mod stored;
 mod subquery;
 mod value_list;
 pub mod virtual_table;
@@ -42,7 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use porpoise_catalog::Catalog;
+use porpoise_catalog::{Catalog, TableId};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::{RandomSequence, SessionVars};
 use porpoise_expr::{EvalContext, Expr};
@@ -89,6 +90,8 @@ pub struct Exec<'a> {
     pub row_number: u64,
     /// The plans of the statement's subqueries, as `Plan::subplans`.
     subplans: &'a [Option<Subplan>],
+    /// The tables that the statement uses itself, where it runs programs.
+    own_tables: &'a [TableId],
     /// What is kept from row to row; most statements keep nothing.
     kept: Option<Box<Kept<'a>>>,
 }
@@ -122,6 +125,17 @@ pub enum View<'a> {
     Snapshot(Snapshot),
     /// Reads see the transaction's own changes; writes are possible.
     Transaction(&'a mut SessionTransaction),
+}
+
+impl View<'_> {
+    /// The same view, for a statement within the statement.
+    pub(crate) fn reborrow(&mut self) -> View<'_> {
+        match self {
+            View::None => View::None,
+            View::Snapshot(snapshot) => View::Snapshot(snapshot.clone()),
+            View::Transaction(transaction) => View::Transaction(transaction),
+        }
+    }
 }
 
 /// The current row of every slot.
@@ -216,6 +230,7 @@ impl<'a> Exec<'a> {
         let plan = plan.get();
         let mut exec = Exec::of_rows(session, engine, catalog, view, &plan.slots, parameters);
         exec.subplans = &plan.subplans;
+        exec.own_tables = &plan.own_tables;
         exec
     }
 
@@ -242,6 +257,7 @@ impl<'a> Exec<'a> {
             started_us,
             row_number: 0,
             subplans: &[],
+            own_tables: &[],
             kept: None,
         }
     }
@@ -267,6 +283,7 @@ impl<'a> Exec<'a> {
             started_us,
             row_number: 0,
             subplans: &[],
+            own_tables: &[],
             kept: None,
         }
     }

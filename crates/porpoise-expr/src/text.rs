@@ -222,6 +222,15 @@ impl Expr {
                 list(arguments, ",", out);
                 out.push(')');
             }
+            ExprKind::Stored {
+                function,
+                arguments,
+            } => {
+                out.push_str(&function.name());
+                out.push('(');
+                list(arguments, ",", out);
+                out.push(')');
+            }
             ExprKind::Row(items) => {
                 out.push('(');
                 list(items, ",", out);

@@ -85,6 +85,7 @@ fn context<'a>(
         sql: sql.as_bytes(),
         contents: &engine.store,
         variables: None,
+        functions: Some(porpoise_programs::functions::find_function),
         trace: None,
     }
 }

@@ -36,11 +36,12 @@ use std::sync::Arc;
 
 use porpoise_catalog::expression::Refusal;
 use porpoise_catalog::{
-    Catalog, Index, IndexKind, Table, TableSample, TemporaryTables, index_entry,
+    Catalog, Index, IndexKind, Table, TableSample, TemporaryTables, View, index_entry,
 };
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
+use porpoise_expr::function::StoredFunction;
 use porpoise_sql::{ResolvedNames, ast};
 use porpoise_storage::Direction;
 use porpoise_types::{DataType, Value};
@@ -73,6 +74,8 @@ pub struct Context<'a> {
     pub contents: &'a dyn TableContents,
     /// The variables of the program that the statement belongs to, if it belongs to one.
     pub variables: Option<&'a dyn Variables>,
+    /// Finds stored functions; `None` where there can't be any.
+    pub functions: Option<FindFunction>,
     /// Where the planner tells of its choices, if somebody wants to know.
     pub trace: Option<&'a Trace>,
 }
@@ -82,6 +85,34 @@ pub struct Context<'a> {
 pub trait Variables {
     /// The variable of that name.
     fn find(&self, name: &ast::ColumnRef) -> Option<Variable>;
+}
+
+/// Finds a stored function by schema and name.
+pub type FindFunction = fn(&Context<'_>, &str, &str) -> Result<Option<FunctionSignature>>;
+
+/// What statements that call a stored function need to know of it.
+#[derive(Clone, Debug)]
+pub struct FunctionSignature {
+    /// The function.
+    pub function: Arc<dyn StoredFunction>,
+    /// How many parameters it has.
+    pub parameters: usize,
+    /// What it returns.
+    pub returns: DataType,
+    /// What its statements use.
+    pub uses: Arc<ProgramUses>,
+}
+
+/// The tables that a program's statements use, those of the programs that it runs included: a
+/// statement that runs the program locks them with its own.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramUses {
+    /// How each table is used.
+    pub tables: Vec<(Arc<Table>, plan::TableUse)>,
+    /// How each view is used.
+    pub views: Vec<(Arc<View>, plan::TableUse)>,
+    /// It changes rows, or locks them.
+    pub writes: bool,
 }
 
 /// A variable of a program.

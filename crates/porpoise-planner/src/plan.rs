@@ -76,6 +76,12 @@ pub struct Plan {
     pub warnings: Vec<Condition>,
     /// What it needs privileges for.
     pub accesses: Accesses,
+    /// The stored functions that it calls: schema and name.
+    pub routines: Vec<(CompactString, CompactString)>,
+    /// A program that it runs changes rows.
+    pub runs_writes: bool,
+    /// The tables that it uses itself, where it runs programs: these may not change them.
+    pub own_tables: Vec<TableId>,
     /// Names of each slot's columns, for EXPLAIN; empty for a table's slot.
     pub column_names: Vec<Vec<CompactString>>,
 }
@@ -113,7 +119,7 @@ impl Plan {
 
     /// Whether it needs a transaction.
     pub fn writes(&self) -> bool {
-        self.locks_rows || !matches!(self.kind, PlanKind::Query(_))
+        self.locks_rows || self.runs_writes || !matches!(self.kind, PlanKind::Query(_))
     }
 
     /// Whether it changes rows of tables that outlive the session, or locks them exclusively.

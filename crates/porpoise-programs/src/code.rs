@@ -1,11 +1,12 @@
 //! The compiled form of a program.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use compact_str::CompactString;
 use porpoise_catalog::{Column, ColumnDefault};
 use porpoise_expr::Expr;
+use porpoise_planner::ProgramUses;
 use porpoise_planner::plan::Target;
 use porpoise_session::plan_cache::CachedPlan;
 use porpoise_sql::ast;
@@ -32,6 +33,8 @@ pub struct Program {
     pub cursors: usize,
     /// What a function returns.
     pub returns: Option<Column>,
+    /// What its statements use, once that was asked for.
+    pub uses: OnceLock<Arc<ProgramUses>>,
 }
 
 impl Program {
@@ -148,6 +151,8 @@ pub struct Expression {
     pub written: ast::Expr,
     /// Bound once. `None` where it has to be planned as a query, or can't be bound now.
     pub bound: Option<Expr>,
+    /// Its plan, if it isn't bound and has been evaluated.
+    pub planned: Planned,
     /// The variables that it may name.
     pub scope: Arc<Scope>,
 }

@@ -4,7 +4,7 @@
 //! them are bound in; a block that ends takes its own away. Slots are not used again: a program of
 //! many blocks has as many slots as it has variables.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
@@ -115,6 +115,7 @@ impl<'a> Compiler<'a> {
                 parameters: Vec::new(),
                 cursors: 0,
                 returns: None,
+                uses: OnceLock::new(),
             },
             scope: Arc::default(),
             handlers: 0,
@@ -198,7 +199,10 @@ impl<'a> Compiler<'a> {
         };
         let plan = planner::plan_expressions(&[written], &context);
         let is_simple = |plan: &planner::plan::Plan| {
-            plan.cacheable && plan.tables.is_empty() && plan.subplans.is_empty()
+            plan.cacheable
+                && plan.tables.is_empty()
+                && plan.subplans.is_empty()
+                && plan.routines.is_empty()
         };
         let bound = match plan {
             Ok(mut plan) if is_simple(&plan) => match plan.take_kind() {
@@ -210,6 +214,7 @@ impl<'a> Compiler<'a> {
         Expression {
             written: written.clone(),
             bound,
+            planned: Planned::default(),
             scope: Arc::clone(&self.scope),
         }
     }

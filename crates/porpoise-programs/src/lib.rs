@@ -22,7 +22,10 @@
 pub mod code;
 pub mod compile;
 pub mod conditions;
+pub mod definition;
+pub mod functions;
 pub mod machine;
+pub mod routine;
 mod scope;
 
 pub use scope::Scope;

@@ -88,6 +88,11 @@ impl Rows {
         Ok(())
     }
 
+    /// The only value; `None` where there is none.
+    pub fn into_value(self) -> Option<Typed> {
+        self.into_row()?.pop()
+    }
+
     /// The only row, with its types; nothing where there is none.
     fn into_row(mut self) -> Option<Vec<Typed>> {
         let values = self.rows.pop()?;
@@ -199,6 +204,7 @@ impl<'p> Machine<'p> {
         match instruction {
             Instruction::Assign { slot, value } => {
                 Self::begin(host);
+                host.vars_mut().statement.changes_rows = true;
                 let assigned = match &value.bound {
                     Some(bound) => {
                         let value = host.evaluate(bound, &self.values)?;
@@ -215,6 +221,7 @@ impl<'p> Machine<'p> {
                 condition, target, ..
             } => {
                 Self::begin(host);
+                host.vars_mut().statement.changes_rows = false;
                 let value = match &condition.bound {
                     Some(bound) => host.evaluate(bound, &self.values)?,
                     None => {
@@ -452,7 +459,7 @@ fn tells_nothing(instruction: &Instruction) -> bool {
 
 /// A value as a variable takes it.
 #[inline]
-fn store(host: &mut impl Host, into: &Column, value: Value, from: &DataType) -> Result<Value> {
+pub(crate) fn store(host: &mut impl Host, into: &Column, value: Value, from: &DataType) -> Result<Value> {
     match (&value, &into.ty) {
         (Value::Null, _) => return Ok(value),
         (

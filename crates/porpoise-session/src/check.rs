@@ -284,6 +284,9 @@ pub fn plan<'a>(
         check_restriction(state, plan.writes())?;
     }
     check_accesses(state, accounts, &plan.accesses)?;
+    for (schema, name) in &plan.routines {
+        check_routine(state, schema, format_args!("{schema}.{name}"))?;
+    }
     Ok(Privileged(plan))
 }
 

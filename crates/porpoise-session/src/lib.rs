@@ -18,6 +18,7 @@ pub mod deadlines;
 pub mod locked_tables;
 pub mod plan_cache;
 pub mod plan_locks;
+pub mod planning_context;
 pub mod session_state;
 pub mod shared;
 pub mod transaction;

@@ -119,7 +119,7 @@ impl Session {
             digest,
             literals: &literals,
             catalog: &catalog,
-            context_hash: self.planning_context_hash(),
+            context_hash: self.state.planning_context_hash(),
         };
         let outcome = match self.find_plan(&text) {
             Some(cached) => self.execute_found_plan(&text, &cached, reply),

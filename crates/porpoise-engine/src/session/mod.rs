@@ -47,7 +47,6 @@ use porpoise_sql::Literals;
 use porpoise_storage::Commit;
 use porpoise_types::{Collation, Value};
 
-use planning_context::PlanningContext;
 use prepared::PreparedStatement;
 use transaction::TransactionState;
 
@@ -117,7 +116,6 @@ pub struct Session {
     pub(crate) login: Login,
     state_changes: SessionStateChanges,
     multi_statements: bool,
-    planning_context: PlanningContext,
     programs: program::Programs,
 }
 

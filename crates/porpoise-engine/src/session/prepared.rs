@@ -14,6 +14,7 @@ use porpoise_mdl::process::Command;
 use porpoise_planner as planner;
 use porpoise_planner::plan::{Destination, Plan, PlanKind};
 use porpoise_session::check;
+use porpoise_session::planning_context::hash_one;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
 use porpoise_session::shared::Shared;
 use porpoise_sql::lexer::is_without_statement;
@@ -22,7 +23,6 @@ use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
 use crate::session::counted_command::command_of;
-use crate::session::planning_context::hash_one;
 use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
 
@@ -218,7 +218,7 @@ impl Session {
         parameters: &[Value],
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        let context_hash = self.planning_context_hash();
+        let context_hash = self.state.planning_context_hash();
         let Some(prepared) = self.prepared.get(&id) else {
             return Err(Error::unknown_statement_handler(id, "EXECUTE"));
         };

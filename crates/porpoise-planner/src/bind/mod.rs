@@ -48,7 +48,7 @@ use crate::optimize::QueryTexts;
 use crate::plan::{Destination, Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, Target, ViewCheck};
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
-use crate::{Context, UnknownContents, Variables, explain, optimize};
+use crate::{Context, ProgramUses, UnknownContents, Variables, explain, optimize};
 use change_target::ChangeTarget;
 use hints::{Hints, TableOrder};
 pub use select::usable_name;
@@ -103,6 +103,9 @@ pub struct Binder<'a> {
     sql: Arc<[u8]>,
     /// Variables of the program that the statement belongs to; none within views.
     variables: Option<&'a dyn Variables>,
+    /// The programs that it runs, and what they use.
+    routines: Vec<(CompactString, CompactString)>,
+    program_uses: Vec<Arc<ProgramUses>>,
     /// Whether the program takes the rows.
     is_cursor: bool,
     /// Schema of unqualified names.
@@ -201,6 +204,8 @@ impl<'a> Binder<'a> {
             cacheable: true,
             sql: context.sql.into(),
             variables: context.variables,
+            routines: Vec::new(),
+            program_uses: Vec::new(),
             is_cursor: false,
             schema: context.session.schema.clone(),
             last_relations: Vec::new(),
@@ -356,6 +361,18 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Notes what the programs use that the statement runs.
+    fn use_programs(&mut self) {
+        for uses in self.program_uses.clone() {
+            for (table, usage) in &uses.tables {
+                self.use_table(table, *usage);
+            }
+            for (view, _) in &uses.views {
+                self.use_view(view);
+            }
+        }
+    }
+
     /// Notes that the views named so far are what the statement changes.
     fn change_views(&mut self) {
         for (_, usage) in &mut self.views {
@@ -424,6 +441,12 @@ impl<'a> Binder<'a> {
             .map_or_else(Vec::new, ForeignKeyGraph::tables);
         foreign_key_tables
             .retain(|(table, _)| self.tables.iter().all(|(known, _)| known.id != table.id));
+        let mut own_tables = Vec::new();
+        if !self.program_uses.is_empty() {
+            own_tables = self.tables.iter().map(|(table, _)| table.id).collect();
+            self.use_programs();
+        }
+        let runs_writes = self.program_uses.iter().any(|uses| uses.writes);
         let mut slot_drafts = self.slots;
         let column_names = slot_drafts
             .iter_mut()
@@ -455,6 +478,9 @@ impl<'a> Binder<'a> {
             locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,
             accesses: self.accesses.finish(),
+            routines: self.routines,
+            runs_writes,
+            own_tables,
             column_names,
         }
     }
@@ -632,7 +658,7 @@ impl Binder<'_> {
             columns: results,
             name_spans: Vec::new(),
             calc_found_rows: false,
-            into: Destination::Client,
+            into: Destination::Program,
             max_execution_time_ms: None,
         }))
     }
@@ -728,6 +754,7 @@ pub fn table_expression(
         sql: b"",
         contents: &UnknownContents,
         variables: None,
+        functions: None,
         trace: None,
     };
     let mut binder = Binder::new(&context);

@@ -11,9 +11,16 @@ use porpoise_core::variables::{SessionVars, StatementContext};
 use porpoise_executor::eval::Evaluate;
 use porpoise_executor::{Exec, column_value};
 use porpoise_expr::Expr;
-use porpoise_planner as planner;
-use porpoise_programs::code::{CallStatement, Expression, KeptPlan, Program, SqlStatement};
+use porpoise_mdl::command_counts::CountedCommand;
+use porpoise_planner::Context;
+use porpoise_planner::access::PlanError;
+use porpoise_planner::plan::Plan;
+use porpoise_programs::code::{
+    CallStatement, Expression, KeptPlan, Planned, Program, SqlStatement,
+};
+use porpoise_programs::functions::{plan_expression, plan_statement};
 use porpoise_programs::machine::{Host, Rows, Typed};
+use porpoise_programs::routine::find_procedure;
 use porpoise_session::plan_cache::CachedPlan;
 use porpoise_sql::{ast, stack};
 use porpoise_storage::Commit;
@@ -99,10 +106,20 @@ impl Host for SessionHost<'_> {
         values: &[Value],
     ) -> Result<Typed> {
         self.begin(&expression.scope)?;
-        let session = &mut *self.session;
-        session.replan_if_stale(|session| {
-            session.evaluate(&expression.written, &program.sql, &[], values)
-        })
+        let mut reply = StatementReply {
+            inner: &mut *self.reply,
+            account: Arc::clone(&self.session.state.memory),
+            rows: Rows::default(),
+            is_open: false,
+        };
+        let evaluated = self.session.replan_if_stale(|session| {
+            let plan = |context: &Context<'_>| plan_expression(program, expression, context);
+            session.run_planned(&expression.planned, None, plan, values, &mut reply)
+        });
+        let rows = reply.rows;
+        self.commit = evaluated?;
+        rows.into_value()
+            .ok_or_else(|| Error::engine_error("an expression without a value"))
     }
 
     fn convert(&mut self, into: &Column, value: Value, from: &DataType) -> Result<Value> {
@@ -149,8 +166,8 @@ impl Host for SessionHost<'_> {
         /// What a program within a program takes of the stack, in levels of a statement.
         const LEVELS: u32 = 64;
         let mut arguments = Vec::with_capacity(call.arguments.len());
-        let routine = self.session.find_procedure(&call.name)?;
-        let modes = routine.check_arguments(call)?;
+        let callee = find_procedure(&self.session.state, &self.catalog, &call.name)?;
+        let modes = callee.check_arguments(call)?;
         for (argument, mode) in call.arguments.iter().zip(modes) {
             let value = &argument.value;
             arguments.push(match (mode, &value.bound) {
@@ -160,13 +177,13 @@ impl Host for SessionHost<'_> {
             });
         }
         self.settle()?;
-        let session = &mut *self.session;
-        let reply = &mut *self.reply;
-        let called = stack::reserve(LEVELS, || session.call(&routine, arguments, reply));
-        let (outs, commit) = called?;
-        self.commit = commit;
-        self.catalog = self.session.shared.catalog.load_full();
-        Ok(outs)
+        let accounts = &self.session.shared.accounts;
+        let held = callee.enter(&mut self.session.state, accounts)?;
+        let scope = self.session.programs.scope.take();
+        let called = stack::reserve(LEVELS, || callee.run(arguments, self));
+        self.session.programs.scope = scope;
+        held.leave(&mut self.session.state);
+        called
     }
 }
 
@@ -196,41 +213,50 @@ impl Session {
             self.state.row_count = 0;
             return self.execute_statement(written, &program.sql, &[], values, reply);
         }
+        let command = command_of(written);
+        let plan = |context: &Context<'_>| plan_statement(program, statement, context);
+        self.run_planned(&statement.planned, command, plan, values, reply)
+    }
+
+    /// Runs a plan that is kept with a program, made anew if it isn't good any more.
+    fn run_planned(
+        &mut self,
+        planned: &Planned,
+        command: Option<CountedCommand>,
+        plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>,
+        values: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
         let catalog = self.shared.catalog.load_full();
-        let context_hash = self.planning_context_hash();
-        let kept = statement.planned.0.load_full();
+        let context_hash = self.state.planning_context_hash();
+        let kept = planned.0.load_full();
         let fits = |kept: &KeptPlan| {
             kept.context_hash == context_hash && kept.cached.is_good(catalog.version)
         };
         let kept = match kept {
             Some(kept) if fits(&kept) && self.state.temporary_tables.is_empty() => kept,
-            _ => self.plan_step(program, statement, &catalog, context_hash)?,
+            _ => self.plan_anew(planned, command, plan, &catalog, context_hash)?,
         };
         self.count(kept.cached.command);
         self.execute_plan(&kept.cached.plan, &catalog, values, None, reply)
     }
 
-    fn plan_step(
+    fn plan_anew(
         &mut self,
-        program: &Program,
-        statement: &SqlStatement,
+        planned: &Planned,
+        command: Option<CountedCommand>,
+        plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>,
         catalog: &Arc<Catalog>,
         context_hash: u64,
     ) -> Result<Arc<KeptPlan>> {
-        let context = self.context(catalog, &program.sql, &[]);
-        let plan = match &statement.statement {
-            ast::Statement::Query(query) if statement.is_cursor => {
-                planner::plan_cursor(query, &context)
-            }
-            written => planner::plan(written, &context),
-        };
+        let plan = plan(&self.context(catalog, &[], &[]));
         let plan = plan.map_err(|failed| self.refuse(failed))?;
         let is_kept = plan.cacheable && self.state.temporary_tables.is_empty();
         let kept = Arc::new(KeptPlan {
             context_hash,
             cached: CachedPlan {
                 plan,
-                command: command_of(&statement.statement),
+                command,
                 catalog_version: catalog.version,
                 sql: Box::default(),
                 source: None,
@@ -239,7 +265,7 @@ impl Session {
             },
         });
         if is_kept {
-            statement.planned.0.store(Some(Arc::clone(&kept)));
+            planned.0.store(Some(Arc::clone(&kept)));
         }
         Ok(kept)
     }

@@ -2,12 +2,9 @@
 //!
 //! A CALL, SIGNAL, RESIGNAL or GET DIAGNOSTICS that stands alone is a program of one instruction, so
 //! that there is one way in which they work ([`Session::run_alone`]). [`host`] is the session as the
-//! host of a program, [`routine`] finds a procedure and runs it with the settings that it was
-//! created with.
+//! host of a program.
 
-mod definition;
 mod host;
-mod routine;
 
 use std::sync::Arc;
 
@@ -27,19 +24,12 @@ use host::SessionHost;
 pub(crate) struct Programs {
     /// The variables that the statement that runs may name.
     pub scope: Option<Arc<porpoise_programs::Scope>>,
-    /// The procedures that run, the innermost last: schema and name.
-    running: Vec<Arc<routine::Key>>,
     /// A program ended because a table was changed under a statement: it isn't to run again from
     /// its beginning.
     has_begun: bool,
 }
 
 impl Programs {
-    /// Whether a program runs.
-    pub fn is_running(&self) -> bool {
-        !self.running.is_empty()
-    }
-
     /// Whether the statement that failed has run a program, which can't be run again.
     pub fn take_begun(&mut self) -> bool {
         std::mem::take(&mut self.has_begun)
@@ -61,7 +51,7 @@ impl Session {
             ast::Statement::Signal(signal) => signal.is_resignal,
             _ => false,
         };
-        let is_outermost = !self.programs.is_running();
+        let is_outermost = self.state.programs.is_empty();
         if is_about_diagnostics && is_outermost {
             self.state.keep_diagnostics();
             self.state.statement.keeps_diagnostics = false;

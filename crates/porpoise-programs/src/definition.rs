@@ -4,10 +4,11 @@ use compact_str::CompactString;
 use parking_lot::Mutex;
 use porpoise_core::variables::{self, Position, SqlMode};
 use porpoise_catalog::Catalog;
-use porpoise_programs::code::Program;
+use crate::code::Program;
 use porpoise_session::session_state::SessionState;
 use porpoise_types::{Charset, Collation, Value};
 
+#[derive(Debug)]
 pub struct Routine {
     pub schema: CompactString,
     pub name: CompactString,
@@ -21,20 +22,22 @@ pub struct Routine {
     pub compiled: Compiled,
 }
 #[derive(Default)]
-pub struct Compiled(Mutex<Vec<(u64, Arc<Program>)>>);
+pub struct Compiled(Mutex<Vec<(u8, u64, Arc<Program>)>>);
+impl std::fmt::Debug for Compiled { fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("Compiled") } }
 impl Compiled {
-    pub fn get(&self, hash: u64) -> Option<Arc<Program>> {
+    pub fn get(&self, digits: u8, version: u64) -> Option<Arc<Program>> {
         let kept = self.0.lock();
-        kept.iter().find(|(of, _)| *of == hash).map(|(_, p)| p.clone())
+        kept.iter().find(|(of, at, _)| *of == digits && *at == version).map(|(_, _, p)| p.clone())
     }
-    pub fn keep(&self, hash: u64, program: Arc<Program>) {
+    pub fn keep(&self, digits: u8, version: u64, program: Arc<Program>) {
         let mut kept = self.0.lock();
-        if kept.len() >= 8 { kept.clear(); }
-        kept.push((hash, program));
+        kept.retain(|(of, at, _)| *of != digits && *at == version);
+        kept.push((digits, version, program));
     }
 }
 impl Routine {
     pub fn create_text(&self) -> String { self.text.clone() }
+    pub fn is_deterministic(&self) -> bool { false }
     pub fn is_invokers(&self) -> bool { self.invoker }
     pub fn definer_name(&self) -> (&str, &str) { self.definer.rsplit_once('@').unwrap_or((&self.definer, "%")) }
     pub fn has_settings_of(&self, state: &SessionState) -> bool {
@@ -42,4 +45,5 @@ impl Routine {
     }
     pub fn settings(&self) -> Vec<(Position, Value)> { let _ = variables::find("sql_mode"); Vec::new() }
 }
+pub fn function(_catalog: &Catalog, _schema: &str, _name: &str) -> Option<Arc<Routine>> { None }
 pub fn procedure(_catalog: &Catalog, _schema: &str, _name: &str) -> Option<Arc<Routine>> { None }
