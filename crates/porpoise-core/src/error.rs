@@ -654,6 +654,8 @@ errors! {
     DuplicateCondition duplicate_condition(name) = 1332 "42000" "Duplicate condition: {}";
     DuplicateCursor duplicate_cursor(name) = 1333 "42000" "Duplicate cursor: {}";
     CaseNotFound case_not_found() = 1339 "20000" "Case not found for CASE statement";
+    TriggerRowNotUpdatable trigger_row_not_updatable(row, time) = 1362 "HY000" "Updating of {} row is not allowed in {}trigger";
+    NoSuchTriggerRow no_such_trigger_row(row, event) = 1363 "HY000" "There is no {} row in on {} trigger";
     RoutineAccessDenied routine_access_denied(privilege, user, host, routine) = 1370 "42000" "{} command denied to user '{}'@'{}' for routine '{}'";
     BadSqlState bad_sqlstate(text) = 1407 "42000" "Bad SQLSTATE: '{}'";
     DuplicateHandler duplicate_handler() = 1413 "42000" "Duplicate handler declared in the same block";

@@ -39,7 +39,7 @@ impl Ddl<'_> {
             sql: self.sql,
             contents: &porpoise_planner::UnknownContents,
             variables: None,
-            functions: Some(porpoise_programs::functions::find_function),
+            programs: Some(&porpoise_programs::functions::PROGRAMS),
             trace: None,
         };
         let accounts = &self.shared.accounts;

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use porpoise_catalog::Column;
+use porpoise_catalog::{Column, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::memory::MemoryAccount;
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
@@ -18,16 +18,17 @@ use porpoise_core::variables::{SessionVars, StatementContext};
 use porpoise_expr::function::StoredFunction;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_planner::access::PlanError;
-use porpoise_planner::plan::{Destination, Plan, PlanKind, TableUse};
+use porpoise_planner::plan::{Destination, Plan, PlanKind, RowTriggers, TableUse};
 use porpoise_planner::Context;
 use porpoise_programs::code::{
     CallStatement, Expression, KeptPlan, Planned, Program, SqlStatement,
 };
-use porpoise_programs::functions::{Function, find_function, plan_expression, plan_statement};
+use porpoise_programs::functions::{Function, PROGRAMS, plan_expression, plan_statement};
 use porpoise_programs::machine::{Host, Rows, Typed};
 use porpoise_programs::routine::find_procedure;
 use porpoise_session::check;
 use porpoise_session::plan_cache::CachedPlan;
+use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_sql::{ast, stack};
 use porpoise_types::{DataType, Date, DateTime, Time, Value};
 
@@ -56,11 +57,58 @@ pub(crate) fn call(
     let held = callee.enter(exec.session, accounts)?;
     let before = Before::of(exec);
     let called = stack::reserve(LEVELS, || {
-        callee.run_function(given, &mut StatementHost { exec: &mut *exec })
+        callee.run_function(given, &mut StatementHost::new(exec, "function"))
     });
     before.restore(exec);
     held.leave(exec.session);
     called
+}
+
+/// Fires triggers for a row. What they have given columns of the new row.
+pub(crate) fn fire(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    (triggers, time, event): (&RowTriggers, TriggerTime, TriggerEvent),
+    new: Option<&[u8]>,
+    old: Option<&[u8]>,
+) -> Result<Vec<(usize, Value)>> {
+    let mut given: Vec<(usize, Value)> = Vec::new();
+    for trigger in triggers.of(time, event) {
+        let Some(Function(callee)) = trigger.as_any().downcast_ref::<Function>() else {
+            return Err(Error::engine_error("a trigger of another kind"));
+        };
+        let mut values = vec![Value::Null; callee.program.slots.len()];
+        for row in &callee.program.row_slots {
+            let earlier = given.iter().rev().find(|(column, _)| *column == row.column);
+            values[row.slot] = match (row.is_old, earlier, new, old) {
+                (false, Some((_, value)), ..) => value.clone(),
+                (false, None, Some(bytes), _) | (true, _, _, Some(bytes)) => {
+                    column_of(exec, table, bytes, row.column)
+                }
+                _ => Value::Null,
+            };
+        }
+        exec.check_interrupt()?;
+        let held = callee.enter(exec.session, &exec.engine.accounts)?;
+        let before = Before::of(exec);
+        let fired = stack::reserve(LEVELS, || {
+            callee.run_trigger(values, &mut StatementHost::new(exec, "trigger"))
+        });
+        before.restore(exec);
+        held.leave(exec.session);
+        given.extend(fired?);
+    }
+    Ok(given)
+}
+
+/// A column of an encoded row.
+fn column_of(exec: &Exec<'_>, table: &Table, row: &[u8], column: usize) -> Value {
+    match (table.layout.get(row, column), &table.columns[column].ty) {
+        (Value::DateTime(utc), DataType::Timestamp { .. }) => {
+            Value::DateTime(exec.session.from_utc(utc))
+        }
+        (value, _) => value,
+    }
 }
 
 /// What a statement has that a program within it changes.
@@ -115,6 +163,14 @@ impl Before {
 /// A statement that runs a program.
 struct StatementHost<'h, 'a> {
     exec: &'h mut Exec<'a>,
+    /// What the program is.
+    kind: &'static str,
+}
+
+impl<'h, 'a> StatementHost<'h, 'a> {
+    fn new(exec: &'h mut Exec<'a>, kind: &'static str) -> StatementHost<'h, 'a> {
+        StatementHost { exec, kind }
+    }
 }
 
 impl StatementHost<'_, '_> {
@@ -129,7 +185,7 @@ impl StatementHost<'_, '_> {
         }
         let is_result = |query: &porpoise_planner::plan::Query| query.into == Destination::Client;
         if matches!(&plan.kind, PlanKind::Query(query) if is_result(query)) {
-            return Err(Error::result_set_from_function("function"));
+            return Err(Error::result_set_from_function(self.kind));
         }
         let mut rows = ProgramRows {
             account: Arc::clone(&exec.session.memory),
@@ -180,7 +236,7 @@ impl StatementHost<'_, '_> {
             literals: &[],
             sql: &[],
             contents: &exec.engine.store,
-            functions: Some(find_function),
+            programs: Some(&PROGRAMS),
             variables: None,
             trace: None,
         };

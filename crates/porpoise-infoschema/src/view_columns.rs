@@ -85,7 +85,7 @@ fn context<'a>(
         sql: sql.as_bytes(),
         contents: &engine.store,
         variables: None,
-        functions: Some(porpoise_programs::functions::find_function),
+        programs: Some(&porpoise_programs::functions::PROGRAMS),
         trace: None,
     }
 }

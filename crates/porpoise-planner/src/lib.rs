@@ -74,8 +74,8 @@ pub struct Context<'a> {
     pub contents: &'a dyn TableContents,
     /// The variables of the program that the statement belongs to, if it belongs to one.
     pub variables: Option<&'a dyn Variables>,
-    /// Finds stored functions; `None` where there can't be any.
-    pub functions: Option<FindFunction>,
+    /// Finds stored functions and triggers; `None` where there can't be any.
+    pub programs: Option<&'static FindPrograms>,
     /// Where the planner tells of its choices, if somebody wants to know.
     pub trace: Option<&'a Trace>,
 }
@@ -87,8 +87,15 @@ pub trait Variables {
     fn find(&self, name: &ast::ColumnRef) -> Option<Variable>;
 }
 
-/// Finds a stored function by schema and name.
-pub type FindFunction = fn(&Context<'_>, &str, &str) -> Result<Option<FunctionSignature>>;
+/// Finds the programs that a statement runs.
+#[derive(Debug)]
+pub struct FindPrograms {
+    /// A stored function by schema and name.
+    pub function: fn(&Context<'_>, &str, &str) -> Result<Option<FunctionSignature>>,
+    /// The triggers of a table that changes of these kinds fire; `None` where there are none.
+    pub triggers:
+        fn(&Context<'_>, &Arc<Table>, &[ast::TriggerEvent]) -> Result<Option<plan::RowTriggers>>,
+}
 
 /// What statements that call a stored function need to know of it.
 #[derive(Clone, Debug)]

@@ -26,7 +26,9 @@ use porpoise_catalog::{Index, IndexKind, Relation, Table, TableId, View};
 use porpoise_core::error::Condition;
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::aggregate::{Aggregate, AggregateFunction, SortKey};
+use porpoise_expr::function::StoredFunction;
 use porpoise_expr::{Expr, SlotId};
+use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_sql::stack;
 use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
@@ -34,6 +36,7 @@ use porpoise_types::{Charset, DataType, Json, RowLayout};
 use crate::access::Accesses;
 use crate::column_changes::ColumnChanges;
 use crate::file_format::FileFormat;
+use crate::ProgramUses;
 use crate::foreign_keys::ForeignKeyGraph;
 pub use measure::Measure;
 pub use porpoise_mdl::TableUse;
@@ -913,6 +916,8 @@ pub struct Insert {
     pub ignore: bool,
     /// WITH CHECK OPTION of the views through which the row is changed.
     pub checks: Vec<ViewCheck>,
+    /// What its rows fire.
+    pub triggers: Option<Arc<RowTriggers>>,
 }
 
 /// Where an INSERT gets its rows from.
@@ -1020,9 +1025,22 @@ pub struct UpdateTarget {
     pub changes: ColumnChanges,
     /// WITH CHECK OPTION of the views through which the row is changed.
     pub checks: Vec<ViewCheck>,
+    /// What its rows fire.
+    pub triggers: Option<Arc<RowTriggers>>,
 }
 
 impl UpdateTarget {
+    /// Has changes of its rows fire triggers, which may assign to any column.
+    pub fn fire(&mut self, triggers: Option<Arc<RowTriggers>>) {
+        if let Some(found) = &triggers
+            && found.has(TriggerTime::Before, TriggerEvent::Update)
+        {
+            let stamped = std::mem::take(&mut self.changes.stamped);
+            self.changes = ColumnChanges::of_triggers(&self.table, stamped);
+        }
+        self.triggers = triggers;
+    }
+
     /// Works out what follows from the assignments.
     pub fn new(
         table: Arc<Table>,
@@ -1037,7 +1055,36 @@ impl UpdateTarget {
             slot,
             assignments,
             checks,
+            triggers: None,
         }
+    }
+}
+
+/// The triggers that changes of a table's rows fire, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct RowTriggers {
+    /// When each is fired, and the program.
+    pub list: Vec<(TriggerTime, TriggerEvent, Arc<dyn StoredFunction>)>,
+    /// What they use.
+    pub uses: Arc<ProgramUses>,
+}
+
+impl RowTriggers {
+    /// Those that a change fires.
+    pub fn of(
+        &self,
+        time: TriggerTime,
+        event: TriggerEvent,
+    ) -> impl Iterator<Item = &Arc<dyn StoredFunction>> {
+        let fired = self.list.iter();
+        fired
+            .filter(move |(when, what, _)| *when == time && *what == event)
+            .map(|(.., program)| program)
+    }
+
+    /// Whether a change fires any.
+    pub fn has(&self, time: TriggerTime, event: TriggerEvent) -> bool {
+        self.of(time, event).next().is_some()
     }
 }
 
@@ -1048,6 +1095,8 @@ pub struct Delete {
     pub node: Node,
     /// The tables that lose rows, and the slots of the rows.
     pub targets: Vec<(Arc<Table>, SlotId)>,
+    /// What the rows of each target fire.
+    pub triggers: Vec<Option<Arc<RowTriggers>>>,
     /// IGNORE: errors of a row become warnings.
     pub ignore: bool,
     /// LIMIT: how many rows are deleted at most.

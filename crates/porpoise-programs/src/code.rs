@@ -33,11 +33,20 @@ pub struct Program {
     pub cursors: usize,
     /// What a function returns.
     pub returns: Option<Column>,
+    /// Which slots hold columns of a trigger's rows.
+    pub row_slots: Vec<RowSlot>,
+    /// It is a trigger's.
+    pub is_trigger: bool,
     /// What its statements use, once that was asked for.
     pub uses: OnceLock<Arc<ProgramUses>>,
 }
 
 impl Program {
+    /// Whether it runs within a statement, as functions and triggers do.
+    pub fn runs_within_statement(&self) -> bool {
+        self.is_trigger || self.returns.is_some()
+    }
+
     /// Whether a scope is another one, or within it.
     pub(crate) fn is_within(&self, mut inner: usize, outer: usize) -> bool {
         while inner != outer {
@@ -69,6 +78,19 @@ impl HandlerScope {
     pub(crate) fn is_void(&self) -> bool {
         self.parent.is_none() && self.handlers.is_empty()
     }
+}
+
+/// A column of a trigger's row.
+#[derive(Clone, Copy, Debug)]
+pub struct RowSlot {
+    /// Of OLD; else of NEW.
+    pub is_old: bool,
+    /// The column's position in the table.
+    pub column: usize,
+    /// Where the program has it.
+    pub slot: usize,
+    /// The program may give it a value.
+    pub is_assigned: bool,
 }
 
 /// One step of a program.

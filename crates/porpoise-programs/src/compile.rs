@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use porpoise_catalog::Table;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::typing::declared::{TypeContext, data_type};
@@ -17,7 +18,7 @@ use porpoise_types::{Collation, DataType};
 use crate::Scope;
 use crate::code::{
     Argument, Asked, CallStatement, Diagnose, Expression, Handler, HandlerScope, Instruction,
-    Matched, Planned, Program, Signal, SqlStatement, slot,
+    Matched, Planned, Program, RowSlot, Signal, SqlStatement, slot,
 };
 
 /// Compiles a program. `collation` is that of texts whose type says none: the schema's.
@@ -30,8 +31,12 @@ pub fn compile(
     sql: Arc<[u8]>,
     collation: Collation,
     context: &Context<'_>,
+    table: Option<&Table>,
 ) -> Result<Program> {
     let mut compiler = Compiler::new(sql, collation, context);
+    if let (ProgramKind::Trigger { time, event, .. }, Some(table)) = (&create.kind, table) {
+        compiler.declare_rows(*time, *event, table, create.body.span);
+    }
     let (parameters, returns) = match &create.kind {
         ProgramKind::Procedure { parameters, .. } => (&parameters[..], None),
         ProgramKind::Function {
@@ -99,6 +104,8 @@ struct Compiler<'a> {
     /// Labels before this one can't be left: a handler's body is being compiled.
     labels_from: usize,
     has_return: bool,
+    /// When and by what the trigger is fired that is being compiled.
+    fired: Option<(ast::TriggerTime, ast::TriggerEvent)>,
 }
 
 impl<'a> Compiler<'a> {
@@ -115,6 +122,8 @@ impl<'a> Compiler<'a> {
                 parameters: Vec::new(),
                 cursors: 0,
                 returns: None,
+                row_slots: Vec::new(),
+                is_trigger: false,
                 uses: OnceLock::new(),
             },
             scope: Arc::default(),
@@ -124,6 +133,7 @@ impl<'a> Compiler<'a> {
             labels: Vec::new(),
             labels_from: 0,
             has_return: false,
+            fired: None,
         }
     }
 
@@ -600,13 +610,80 @@ impl<'a> Compiler<'a> {
                     self.sql(&ast::Statement::Set(vec![item]), span)
                 }
             },
-            ast::ProgramAssignment::Row { .. } => {
-                Err(Error::not_supported_yet("triggers"))
+            ast::ProgramAssignment::Row { old, column, value } => {
+                self.assign_column(*old, column, value)
             }
             ast::ProgramAssignment::Other(item) => {
                 self.sql(&ast::Statement::Set(vec![item.clone()]), span)
             }
         }
+    }
+
+    /// Declares the columns of a trigger's rows: those whose names its text holds.
+    fn declare_rows(
+        &mut self,
+        time: ast::TriggerTime,
+        event: ast::TriggerEvent,
+        table: &Table,
+        body: ast::Span,
+    ) {
+        use ast::TriggerEvent::{Delete, Insert};
+        self.program.is_trigger = true;
+        self.fired = Some((time, event));
+        let text = String::from_utf8_lossy(body.of(&self.program.sql)).to_lowercase();
+        let is_named = |name: &str| name.contains('`') || text.contains(&name.to_lowercase());
+        for is_old in [false, true] {
+            let is_there = if is_old { event != Insert } else { event != Delete };
+            for (position, column) in table.columns.iter().enumerate() {
+                if !is_there || column.hidden || !is_named(&column.name) {
+                    continue;
+                }
+                let slot = self.program.slots.len();
+                let ty = column.ty.clone();
+                self.program.slots.push(crate::code::slot(&column.name, ty.clone()));
+                Arc::make_mut(&mut self.scope).declare_column(is_old, &column.name, slot, ty);
+                self.program.row_slots.push(RowSlot {
+                    is_old,
+                    column: position,
+                    slot,
+                    is_assigned: false,
+                });
+            }
+        }
+    }
+
+    /// `SET NEW.column = value`.
+    fn assign_column(&mut self, is_old: bool, column: &ast::Ident, value: &ast::Expr) -> Result<()> {
+        let row = if is_old { "OLD" } else { "NEW" };
+        let Some((time, event)) = self.fired else {
+            return Err(Error::unknown_system_variable(column.as_str()));
+        };
+        if is_old {
+            return Err(Error::trigger_row_not_updatable("OLD", ""));
+        }
+        if event == ast::TriggerEvent::Delete {
+            return Err(Error::no_such_trigger_row("NEW", "DELETE"));
+        }
+        if time == ast::TriggerTime::After {
+            return Err(Error::trigger_row_not_updatable("NEW", "after "));
+        }
+        let name = ast::ColumnRef {
+            schema: None,
+            table: Some(ast::Ident::new(row)),
+            name: column.clone(),
+        };
+        let found = self.scope.find(&name);
+        let found = found.ok_or_else(|| Error::unknown_column(column.as_str(), row))?;
+        let slots = &mut self.program.row_slots;
+        if let Some(assigned) = slots.iter_mut().find(|slot| slot.slot == found.number) {
+            assigned.is_assigned = true;
+        }
+        let value = self.expression(value);
+        self.emit(Instruction::Assign {
+            slot: found.number,
+            value,
+        });
+        Ok(())
     }
 
     /// A statement that also stands outside of programs.

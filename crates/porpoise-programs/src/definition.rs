@@ -45,5 +45,7 @@ impl Routine {
     }
     pub fn settings(&self) -> Vec<(Position, Value)> { let _ = variables::find("sql_mode"); Vec::new() }
 }
+/// Of a table, in the order in which they are fired.
+pub fn triggers(_catalog: &Catalog, _table: &porpoise_catalog::Table) -> Vec<(porpoise_sql::ast::TriggerTime, porpoise_sql::ast::TriggerEvent, Arc<Routine>)> { Vec::new() }
 pub fn function(_catalog: &Catalog, _schema: &str, _name: &str) -> Option<Arc<Routine>> { None }
 pub fn procedure(_catalog: &Catalog, _schema: &str, _name: &str) -> Option<Arc<Routine>> { None }

@@ -5,17 +5,20 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use compact_str::CompactString;
+use porpoise_catalog::Table;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::quote;
 use porpoise_expr::function::StoredFunction;
 use porpoise_planner::access::PlanError;
-use porpoise_planner::plan::{Plan, TableUse};
-use porpoise_planner::{self as planner, Context, FunctionSignature, ProgramUses, Variables};
+use porpoise_planner::plan::{Plan, RowTriggers, TableUse};
+use porpoise_planner::{
+    self as planner, Context, FindPrograms, FunctionSignature, ProgramUses, Variables,
+};
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
 use crate::code::{Expression, Instruction, Program, SqlStatement};
-use crate::definition::{Routine, function, procedure};
+use crate::definition::{Routine, function, procedure, triggers};
 use crate::routine::{Callee, compiled, own_variables};
 
 /// A stored function that is called.
@@ -65,11 +68,46 @@ impl Drop for Visit {
     }
 }
 
+/// How the planner finds programs.
+pub static PROGRAMS: FindPrograms = FindPrograms {
+    function: find_function,
+    triggers: find_triggers,
+};
+
+/// The triggers of a table that changes of these kinds fire.
+fn find_triggers(
+    context: &Context<'_>,
+    table: &Arc<Table>,
+    events: &[ast::TriggerEvent],
+) -> Result<Option<RowTriggers>> {
+    let mut found = RowTriggers::default();
+    let mut uses = ProgramUses::default();
+    for (time, event, routine) in triggers(context.catalog, table) {
+        if !events.contains(&event) {
+            continue;
+        }
+        let program = compiled(&routine, context.session, context.catalog, Some(table))?;
+        if let Some(_visit) = Visit::begin(&routine) {
+            let own = uses_of(&routine, &program, context);
+            uses.tables.extend(own.tables.iter().cloned());
+            uses.views.extend(own.views.iter().cloned());
+            uses.writes |= own.writes;
+        }
+        let program = Arc::new(Function(Callee { routine, program }));
+        found.list.push((time, event, program));
+    }
+    if found.list.is_empty() {
+        return Ok(None);
+    }
+    found.uses = Arc::new(uses);
+    Ok(Some(found))
+}
+
 /// The stored function of that name.
 ///
 /// # Errors
 /// 1424 for a function that is being compiled: it would call itself.
-pub fn find_function(
+fn find_function(
     context: &Context<'_>,
     schema: &str,
     name: &str,
@@ -80,7 +118,7 @@ pub fn find_function(
     let Some(_visit) = Visit::begin(&routine) else {
         return Err(Error::recursive_function());
     };
-    let program = compiled(&routine, context.session, context.catalog)?;
+    let program = compiled(&routine, context.session, context.catalog, None)?;
     let uses = uses_of(&routine, &program, context);
     Ok(Some(FunctionSignature {
         parameters: program.parameters.len(),
@@ -167,7 +205,7 @@ fn add_procedure(uses: &mut ProgramUses, name: &ast::ObjectName, context: &Conte
     let Some(_visit) = Visit::begin(&routine) else {
         return;
     };
-    if let Ok(program) = compiled(&routine, context.session, context.catalog) {
+    if let Ok(program) = compiled(&routine, context.session, context.catalog, None) {
         let called = uses_of(&routine, &program, context);
         uses.tables.extend(called.tables.iter().cloned());
         uses.views.extend(called.views.iter().cloned());

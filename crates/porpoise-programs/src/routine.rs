@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_accounts::{Account, Accounts};
-use porpoise_catalog::Catalog;
+use porpoise_catalog::{Catalog, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::{self, Position, SessionVars};
 use porpoise_planner::{Context, UnknownContents};
@@ -61,7 +61,7 @@ pub fn find_procedure(
     check::check_routine(state, &schema, full_name())?;
     let routine = procedure(catalog, &schema, &name.name);
     let routine = routine.ok_or_else(|| Error::routine_does_not_exist("PROCEDURE", full_name()))?;
-    let program = compiled(&routine, state, catalog)?;
+    let program = compiled(&routine, state, catalog, None)?;
     Ok(Callee { routine, program })
 }
 
@@ -70,6 +70,7 @@ pub(crate) fn compiled(
     routine: &Routine,
     session: &SessionVars,
     catalog: &Catalog,
+    table: Option<&Table>,
 ) -> Result<Arc<Program>> {
     // What else its expressions are bound by is the routine's own.
     let digits = session.div_precision_increment;
@@ -94,10 +95,10 @@ pub(crate) fn compiled(
             sql: &sql,
             contents: &UnknownContents,
             variables: None,
-            functions: Some(crate::functions::find_function),
+            programs: Some(&crate::functions::PROGRAMS),
             trace: None,
         };
-        let program = compile::compile(create, Arc::clone(&sql), routine.collation, &context)?;
+        let program = compile::compile(create, Arc::clone(&sql), routine.collation, &context, table)?;
         Ok(Arc::new(program))
     })?;
     routine
@@ -146,7 +147,7 @@ impl Callee {
     /// 1449 for a definer that isn't there, 1456 beyond `max_sp_recursion_depth`.
     pub fn enter(&self, state: &mut SessionState, accounts: &Accounts) -> Result<Held> {
         let routine = &self.routine;
-        let is_within_statement = self.program.returns.is_some();
+        let is_within_statement = self.program.runs_within_statement();
         let running = RunningProgram {
             is_within_statement,
             schema: routine.schema.clone(),
@@ -209,6 +210,23 @@ impl Callee {
         let mut machine = Machine::new(&self.program, self.given(arguments, host)?);
         let returned = machine.run(host)?;
         returned.ok_or_else(|| Error::function_without_return(self.name()))
+    }
+
+    /// Runs the trigger, which the session has entered, with the values of its rows' columns, by
+    /// slot. The columns of the new row that it may have changed.
+    ///
+    /// # Errors
+    /// The condition that no handler took.
+    pub fn run_trigger(
+        &self,
+        values: Vec<Value>,
+        host: &mut impl Host,
+    ) -> Result<Vec<(usize, Value)>> {
+        let mut machine = Machine::new(&self.program, values);
+        machine.run(host)?;
+        let assigned = self.program.row_slots.iter().filter(|row| row.is_assigned);
+        let assigned = assigned.map(|row| (row.column, machine.value(row.slot).clone()));
+        Ok(assigned.collect())
     }
 
     /// The values of the parameters.

@@ -9,6 +9,8 @@ use porpoise_types::DataType;
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     variables: Vec<Named>,
+    /// The columns of a trigger's rows: of OLD, or else of NEW.
+    columns: Vec<(bool, Named)>,
 }
 
 #[derive(Clone, Debug)]
@@ -26,6 +28,25 @@ impl Scope {
             number,
             ty,
         });
+    }
+
+    /// Adds a column of a trigger's row.
+    pub fn declare_column(&mut self, is_old: bool, name: &str, number: usize, ty: DataType) {
+        let name = name.into();
+        self.columns.push((is_old, Named { name, number, ty }));
+    }
+
+    fn find_column(&self, row: &str, name: &str) -> Option<&Named> {
+        let is_old = match row {
+            row if row.eq_ignore_ascii_case("OLD") => true,
+            row if row.eq_ignore_ascii_case("NEW") => false,
+            _ => return None,
+        };
+        let mut columns = self.columns.iter();
+        let found = columns.find(|(old, column)| {
+            *old == is_old && column.name.to_lowercase() == name.to_lowercase()
+        });
+        found.map(|(_, column)| column)
     }
 
     /// How many variables there are.
@@ -62,10 +83,11 @@ impl Scope {
 
 impl Variables for Scope {
     fn find(&self, name: &ast::ColumnRef) -> Option<Variable> {
-        if name.table.is_some() {
-            return None;
-        }
-        let found = self.find_named(&name.name)?;
+        let found = match (&name.schema, &name.table) {
+            (None, None) => self.find_named(&name.name)?,
+            (None, Some(row)) => self.find_column(row, &name.name)?,
+            (Some(_), _) => return None,
+        };
         Some(Variable {
             number: found.number,
             ty: found.ty.clone(),

@@ -3,7 +3,7 @@
 use porpoise_catalog::Catalog;
 use porpoise_core::variables::Isolation;
 use porpoise_planner::{Context, Variables};
-use porpoise_programs::functions::find_function;
+use porpoise_programs::functions::PROGRAMS;
 use porpoise_sql::Modes;
 use porpoise_types::DataType;
 
@@ -57,7 +57,7 @@ impl Session {
             literals: &[],
             sql,
             contents: &self.shared.store,
-            functions: Some(find_function),
+            programs: Some(&PROGRAMS),
             variables: scope.map(|scope| scope as &dyn Variables),
             trace: None,
         }

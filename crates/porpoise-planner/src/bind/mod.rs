@@ -45,7 +45,7 @@ use crate::access::{AccessList, Need, PlanError};
 use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
 use crate::optimize::QueryTexts;
-use crate::plan::{Destination, Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, Target, ViewCheck};
+use crate::plan::{Destination, OnDuplicate, Plan, PlanKind, Query as QueryPlan, RowTriggers, SlotLayout, Subplan, TableUse, Target, ViewCheck};
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
 use crate::{Context, ProgramUses, UnknownContents, Variables, explain, optimize};
@@ -429,7 +429,8 @@ impl<'a> Binder<'a> {
         Some(found)
     }
 
-    fn finish(mut self, mut kind: PlanKind) -> Plan {
+    fn finish(mut self, kind: PlanKind) -> Plan {
+        let mut kind = kind;
         let foreign_keys = self.foreign_keys(&mut kind);
         let mut warnings = self.hints.take_warnings();
         if self.exceeds_range_memory.get() {
@@ -595,6 +596,62 @@ impl Binder<'_> {
     }
 
     fn statement(&mut self, statement: &ast::Statement) -> Result<PlanKind> {
+        let mut kind = self.statement_alone(statement)?;
+        self.add_triggers(&mut kind)?;
+        Ok(kind)
+    }
+
+    /// Has a change fire the triggers of the tables that it changes.
+    fn add_triggers(&mut self, kind: &mut PlanKind) -> Result<()> {
+        use ast::TriggerEvent::{Delete, Insert, Update};
+        match kind {
+            PlanKind::Query(_) => {}
+            PlanKind::Insert(insert) => {
+                insert.triggers = match &mut insert.duplicates {
+                    OnDuplicate::Error => self.triggers(&insert.table, &[Insert])?,
+                    OnDuplicate::Replace => self.triggers(&insert.table, &[Insert, Delete])?,
+                    OnDuplicate::Update { target, .. } => {
+                        let triggers = self.triggers(&insert.table, &[Insert, Update])?;
+                        target.fire(triggers.clone());
+                        triggers
+                    }
+                };
+            }
+            PlanKind::Update(update) => {
+                for target in &mut update.targets {
+                    let triggers = self.triggers(&target.table, &[Update])?;
+                    // A trigger may give the row a key under which it is met again.
+                    update.in_place &= triggers.is_none();
+                    target.fire(triggers);
+                }
+            }
+            PlanKind::Delete(delete) => {
+                for (table, _) in &delete.targets {
+                    let triggers = self.triggers(table, &[Delete])?;
+                    delete.triggers.push(triggers);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn triggers(
+        &mut self,
+        table: &Arc<Table>,
+        events: &[ast::TriggerEvent],
+    ) -> Result<Option<Arc<RowTriggers>>> {
+        let context = self.context;
+        let Some(programs) = context.programs else {
+            return Ok(None);
+        };
+        let found = (programs.triggers)(context, table, events)?;
+        Ok(found.map(|found| {
+            self.program_uses.push(Arc::clone(&found.uses));
+            Arc::new(found)
+        }))
+    }
+
+    fn statement_alone(&mut self, statement: &ast::Statement) -> Result<PlanKind> {
         let is_query = matches!(statement, ast::Statement::Query(_));
         self.hints = Hints::of_statement(statement.hints(), is_query);
         Ok(match statement {
@@ -754,7 +811,7 @@ pub fn table_expression(
         sql: b"",
         contents: &UnknownContents,
         variables: None,
-        functions: None,
+        programs: None,
         trace: None,
     };
     let mut binder = Binder::new(&context);

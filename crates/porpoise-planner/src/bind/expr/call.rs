@@ -66,8 +66,8 @@ impl Binder<'_> {
         let schema = self.session().folded(&schema).into_owned();
         let name = function.name.as_str();
         let context = self.context;
-        let found = match context.functions {
-            Some(find) => find(context, &schema, name)?,
+        let found = match context.programs {
+            Some(programs) => (programs.function)(context, &schema, name)?,
             None => None,
         };
         let written = match &function.schema {
