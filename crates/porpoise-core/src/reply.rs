@@ -131,6 +131,10 @@ pub trait Reply {
     /// There are no more rows.
     fn end_rows(&mut self, completion: &Completion) -> Result<()>;
 
+    /// The rows that have ended are one of several answers: whatever follows is another one, an
+    /// error included.
+    fn more_follows(&mut self) {}
+
     /// The rows under way end here: the statement failed, and a handler of the program that it
     /// belongs to goes on.
     fn abandon_rows(&mut self) -> Result<()> {

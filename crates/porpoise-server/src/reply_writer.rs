@@ -387,6 +387,10 @@ impl Reply for ReplyWriter<'_> {
         Ok(())
     }
 
+    fn more_follows(&mut self) {
+        self.end_previous();
+    }
+
     fn abandon_rows(&mut self) -> Result<()> {
         self.drop_row();
         self.end_rows(&Completion::default())

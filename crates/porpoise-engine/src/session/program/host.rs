@@ -150,6 +150,7 @@ impl Host for SessionHost<'_> {
         });
         if executed.is_err() && reply.is_open {
             reply.inner.abandon_rows()?;
+            reply.inner.more_follows();
         }
         let rows = reply.rows;
         self.commit = executed?;
@@ -337,7 +338,9 @@ impl Reply for StatementReply<'_> {
 
     fn end_rows(&mut self, completion: &Completion) -> Result<()> {
         self.is_open = false;
-        self.inner.end_rows(completion)
+        self.inner.end_rows(completion)?;
+        self.inner.more_follows();
+        Ok(())
     }
 
     fn values(&mut self, values: Vec<Typed>) -> Result<()> {
