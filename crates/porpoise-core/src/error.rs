@@ -656,6 +656,15 @@ errors! {
     CaseNotFound case_not_found() = 1339 "20000" "Case not found for CASE statement";
     TriggerRowNotUpdatable trigger_row_not_updatable(row, time) = 1362 "HY000" "Updating of {} row is not allowed in {}trigger";
     NoSuchTriggerRow no_such_trigger_row(row, event) = 1363 "HY000" "There is no {} row in on {} trigger";
+    RoutineExists routine_exists(kind, name) = 1304 "42000" "{} {} already exists";
+    NotAllowedInProgram not_allowed_in_program(statement) = 1314 "0A000" "{} is not allowed in stored procedures";
+    DynamicSqlInFunction dynamic_sql_in_function() = 1336 "0A000" "Dynamic SQL is not allowed in stored function or trigger";
+    VariableAfterCursor variable_after_cursor() = 1337 "42000" "Variable or condition declaration after cursor or handler declaration";
+    CursorAfterHandler cursor_after_handler() = 1338 "42000" "Cursor declaration after handler declaration";
+    TriggerExists trigger_exists() = 1359 "HY000" "Trigger already exists";
+    TriggerOnViewOrTemporary trigger_on_view_or_temporary(table) = 1361 "HY000" "Trigger's '{}' is view or temporary table";
+    TriggerInWrongSchema trigger_in_wrong_schema() = 1435 "HY000" "Trigger in wrong schema";
+    ReferencedTriggerMissing referenced_trigger_missing(name) = 3011 "HY000" "Referenced trigger '{}' for the given action time and event type does not exist.";
     RoutineAccessDenied routine_access_denied(privilege, user, host, routine) = 1370 "42000" "{} command denied to user '{}'@'{}' for routine '{}'";
     BadSqlState bad_sqlstate(text) = 1407 "42000" "Bad SQLSTATE: '{}'";
     DuplicateHandler duplicate_handler() = 1413 "42000" "Duplicate handler declared in the same block";

@@ -30,7 +30,7 @@ mod operator;
 mod row_buffer;
 pub mod row_check;
 pub mod statement;
-mod stored;
+pub mod stored;
 mod subquery;
 mod value_list;
 pub mod virtual_table;

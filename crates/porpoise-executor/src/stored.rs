@@ -187,10 +187,7 @@ impl StatementHost<'_, '_> {
         if matches!(&plan.kind, PlanKind::Query(query) if is_result(query)) {
             return Err(Error::result_set_from_function(self.kind));
         }
-        let mut rows = ProgramRows {
-            account: Arc::clone(&exec.session.memory),
-            rows: Rows::default(),
-        };
+        let mut rows = ProgramRows::new(Arc::clone(&exec.session.memory));
         exec.session.statement.changes_rows = false;
         let savepoint = match &mut exec.view {
             View::Transaction(transaction) if plan.writes() => Some(transaction.savepoint()),
@@ -343,10 +340,21 @@ impl Host for StatementHost<'_, '_> {
     }
 }
 
-/// The reply to a statement of a program within a statement: only the program takes rows.
-struct ProgramRows {
+/// The reply to a statement whose rows only a program takes.
+pub struct ProgramRows {
     account: Arc<MemoryAccount>,
-    rows: Rows,
+    /// The rows.
+    pub rows: Rows,
+}
+
+impl ProgramRows {
+    /// No rows yet; those that come are charged to an account.
+    pub fn new(account: Arc<MemoryAccount>) -> ProgramRows {
+        ProgramRows {
+            account,
+            rows: Rows::default(),
+        }
+    }
 }
 
 impl Reply for ProgramRows {

@@ -61,7 +61,9 @@ pub fn compile(
     compiler.program.parameters = parameters.iter().map(|parameter| parameter.mode).collect();
     compiler.statement(&create.body)?;
     if returns.is_some() && !compiler.has_return {
-        return Err(Error::no_return_in_function(create.name.name.as_str()));
+        let schema = context.session.schema.as_deref().unwrap_or_default();
+        let name = format!("{schema}.{}", create.name.name.as_str());
+        return Err(Error::no_return_in_function(name));
     }
     Ok(compiler.program)
 }
@@ -316,6 +318,7 @@ impl<'a> Compiler<'a> {
         let label = self.push_label(block.label.as_ref(), None);
         let mut exits = Vec::new();
         let mut inner = None;
+        check_order(&block.declarations)?;
         for declaration in &block.declarations {
             match declaration {
                 ast::Declaration::Variables {
@@ -711,11 +714,47 @@ impl<'a> Compiler<'a> {
                 Instruction::Diagnose(Box::new(self.diagnose(get)?))
             }
             statement => {
+                self.check_allowed(statement)?;
                 Instruction::Sql(Box::new(self.sql_statement(statement, span, false)?))
             }
         };
         self.emit(instruction);
         Ok(())
+    }
+
+    /// Refuses what no program may do, and what a program within a statement may not (MySQL 8.4
+    /// manual, 27.8).
+    fn check_allowed(&self, statement: &ast::Statement) -> Result<()> {
+        use ast::Statement as S;
+        let refused = match statement {
+            S::Use(_) => Some("USE"),
+            S::LockTables(_) | S::UnlockTables => Some("LOCK"),
+            S::LoadData(_) => Some("LOAD DATA"),
+            S::CreateProgram(_) | S::AlterRoutine(_) => Some("CREATE PROCEDURE"),
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            return Err(Error::not_allowed_in_program(refused));
+        }
+        if !self.program.runs_within_statement() {
+            return Ok(());
+        }
+        match statement {
+            S::Query(query) if query.into.is_none() => {
+                let kind = if self.program.is_trigger { "trigger" } else { "function" };
+                Err(Error::result_set_from_function(kind))
+            }
+            S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => {
+                Err(Error::dynamic_sql_in_function())
+            }
+            S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) | S::Set(_) | S::Do(_) => {
+                Ok(())
+            }
+            S::Show(_) | S::Describe { .. } | S::Explain(_) => {
+                Err(Error::result_set_from_function("function"))
+            }
+            _ => Err(Error::commit_in_function()),
+        }
     }
 
     fn sql_statement(
@@ -793,6 +832,23 @@ impl<'a> Compiler<'a> {
             what,
         })
     }
+}
+
+/// Variables and conditions are declared first, then cursors, then handlers.
+fn check_order(declarations: &[ast::Declaration]) -> Result<()> {
+    let (mut cursors, mut handlers) = (false, false);
+    for declaration in declarations {
+        match declaration {
+            ast::Declaration::Cursor { .. } if handlers => {
+                return Err(Error::cursor_after_handler());
+            }
+            ast::Declaration::Cursor { .. } => cursors = true,
+            ast::Declaration::Handler { .. } => handlers = true,
+            _ if cursors || handlers => return Err(Error::variable_after_cursor()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn is_user(item: &ast::SetItem) -> bool {

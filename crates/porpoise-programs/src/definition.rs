@@ -1,108 +1,96 @@
-//! TEMPORARY: what the runtime needs of a routine's definition, from a registry in memory.
-#![allow(missing_docs)]
-use std::sync::Arc;
+//! What running a program asks of its definition.
 
-use compact_str::CompactString;
-use parking_lot::{Mutex, RwLock};
+use std::sync::{Arc, LazyLock};
+
+use porpoise_catalog::program::{ProgramKind, StoredProgram};
 use porpoise_catalog::{Catalog, Table};
-use porpoise_core::variables::{self, Position, SqlMode};
-use porpoise_session::session_state::SessionState;
-use porpoise_sql::ast;
-use porpoise_types::{Charset, Collation, Value};
+use porpoise_core::variables::{self, Position, SessionVars};
+use porpoise_sql::ast::{TriggerEvent, TriggerTime};
+use porpoise_types::{Collation, Value};
 
-use crate::code::Program;
+/// A program's definition.
+pub type Routine = StoredProgram;
 
-#[derive(Debug)]
-pub struct Routine {
-    pub kind: u8,
-    pub schema: CompactString,
-    pub name: CompactString,
-    pub table: CompactString,
-    pub fired: Option<(ast::TriggerTime, ast::TriggerEvent)>,
-    pub definer: String,
-    pub invoker: bool,
-    pub sql_mode: SqlMode,
-    pub sql_mode_value: Value,
-    pub client_charset: Charset,
-    pub connection_collation: Collation,
-    pub collation: Collation,
-    pub text: String,
-    pub compiled: Compiled,
+/// A procedure by name.
+pub fn procedure(catalog: &Catalog, schema: &str, name: &str) -> Option<Arc<Routine>> {
+    catalog.program(schema, ProgramKind::Procedure, name)
 }
 
-pub static REGISTRY: RwLock<Vec<Arc<Routine>>> = RwLock::new(Vec::new());
-
-#[derive(Debug, Default)]
-pub struct Compiled(Mutex<Vec<(u8, u64, Arc<Program>)>>);
-
-impl Compiled {
-    pub fn get(&self, digits: u8, version: u64) -> Option<Arc<Program>> {
-        let kept = self.0.lock();
-        let mut kept = kept.iter();
-        let found = kept.find(|(of, at, _)| *of == digits && *at == version);
-        found.map(|(.., program)| Arc::clone(program))
-    }
-
-    pub fn keep(&self, digits: u8, version: u64, program: Arc<Program>) {
-        let mut kept = self.0.lock();
-        kept.retain(|(of, at, _)| *of != digits && *at == version);
-        kept.push((digits, version, program));
-    }
+/// A function by name.
+pub fn function(catalog: &Catalog, schema: &str, name: &str) -> Option<Arc<Routine>> {
+    catalog.program(schema, ProgramKind::Function, name)
 }
 
-impl Routine {
-    pub fn create_text(&self) -> String {
-        self.text.clone()
-    }
-    pub fn is_deterministic(&self) -> bool {
-        false
-    }
-    pub fn is_invokers(&self) -> bool {
-        self.invoker
-    }
-    pub fn definer_name(&self) -> (&str, &str) {
-        self.definer.rsplit_once('@').unwrap_or((&self.definer, "%"))
-    }
-    pub fn has_settings_of(&self, state: &SessionState) -> bool {
-        state.sql_mode == self.sql_mode
-            && state.client_charset == self.client_charset
-            && state.collation == self.connection_collation
-    }
-    pub fn settings(&self) -> Vec<(Position, Value)> {
-        [
-            ("sql_mode", self.sql_mode_value.clone()),
-            ("character_set_client", Value::text(self.client_charset.name())),
-            ("character_set_connection", Value::text(self.connection_collation.charset().name())),
-            ("collation_connection", Value::text(self.connection_collation.name())),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((variables::find(name)?, value)))
-        .collect()
-    }
-}
-
-fn find(kind: u8, schema: &str, name: &str) -> Option<Arc<Routine>> {
-    let all = REGISTRY.read();
-    all.iter()
-        .find(|r| r.kind == kind && r.schema == schema && r.name.eq_ignore_ascii_case(name))
-        .cloned()
-}
-pub fn procedure(_: &Catalog, schema: &str, name: &str) -> Option<Arc<Routine>> {
-    find(0, schema, name)
-}
-pub fn function(_: &Catalog, schema: &str, name: &str) -> Option<Arc<Routine>> {
-    find(1, schema, name)
-}
+/// The triggers of a table, in the order in which they are fired.
 pub fn triggers(
-    _: &Catalog,
+    catalog: &Catalog,
     table: &Table,
-) -> Vec<(ast::TriggerTime, ast::TriggerEvent, Arc<Routine>)> {
-    let all = REGISTRY.read();
-    all.iter()
-        .filter(|r| r.kind == 2 && r.schema == table.schema && r.table == table.name)
-        .filter_map(|r| {
-            let (time, event) = r.fired?;
-            Some((time, event, Arc::clone(r)))
+) -> Vec<(TriggerTime, TriggerEvent, Arc<Routine>)> {
+    if table.temporary {
+        return Vec::new();
+    }
+    let found = catalog.triggers(&table.schema, &table.name).into_iter();
+    let fired = found.filter_map(|program| {
+        let (time, event) = program.record.trigger.as_ref()?.fired();
+        Some((time, event, program))
+    });
+    fired.collect()
+}
+
+/// The variables that a program has as they were when it was created.
+static REMEMBERED: LazyLock<[Option<Position>; 4]> = LazyLock::new(|| {
+    [
+        "sql_mode",
+        "character_set_client",
+        "character_set_connection",
+        "collation_connection",
+    ]
+    .map(variables::find)
+});
+
+/// The values that the program's session is to have.
+fn remembered(routine: &Routine) -> [&str; 4] {
+    let record = &routine.record;
+    let charset = connection_collation(routine).map_or("utf8mb4", |own| own.charset().name());
+    [
+        &record.sql_mode,
+        &record.client_charset,
+        charset,
+        &record.connection_collation,
+    ]
+}
+
+fn connection_collation(routine: &Routine) -> Option<Collation> {
+    Collation::by_name(&routine.record.connection_collation)
+}
+
+/// Whether a session has the settings that a program was created with.
+pub fn has_settings_of(routine: &Routine, session: &SessionVars) -> bool {
+    let is_same = |(position, value): (&Option<Position>, &str)| {
+        position.is_none_or(|position| match &session.variables[position] {
+            Value::Text(now) => now == value,
+            _ => false,
         })
+    };
+    REMEMBERED.iter().zip(remembered(routine)).all(is_same)
+}
+
+/// The settings that a program was created with.
+pub fn settings(routine: &Routine) -> Vec<(Position, Value)> {
+    let values = REMEMBERED.iter().zip(remembered(routine));
+    values
+        .filter_map(|(position, value)| Some(((*position)?, Value::text(value))))
         .collect()
+}
+
+/// The collation of texts whose type says none.
+pub fn collation(routine: &Routine) -> Collation {
+    let found = Collation::by_id(routine.record.collation);
+    found.unwrap_or(Collation::UTF8MB4_0900_AI_CI)
+}
+
+/// User and host of the program's definer.
+pub fn definer(routine: &Routine) -> (&str, &str) {
+    let definer = &routine.record.definer;
+    definer.rsplit_once('@').unwrap_or((definer, "%"))
 }

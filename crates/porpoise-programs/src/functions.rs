@@ -27,12 +27,12 @@ pub struct Function(pub Callee);
 
 impl StoredFunction for Function {
     fn name(&self) -> String {
-        let routine = &self.0.routine;
+        let routine = &self.0.routine.record;
         format!("{}.{}", quote::name(&routine.schema), quote::name(&routine.name))
     }
 
     fn is_deterministic(&self) -> bool {
-        self.0.routine.is_deterministic()
+        self.0.routine.record.deterministic
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -51,7 +51,7 @@ struct Visit;
 impl Visit {
     /// `None` if the routine is being visited.
     fn begin(routine: &Routine) -> Option<Visit> {
-        let key = (routine.schema.clone(), routine.name.clone());
+        let key = (routine.record.schema.clone(), routine.record.name.clone());
         VISITED.with_borrow_mut(|visited| {
             let is_new = !visited.contains(&key);
             is_new.then(|| {

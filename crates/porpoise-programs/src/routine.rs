@@ -19,7 +19,7 @@ use porpoise_types::Value;
 
 use crate::code::{CallStatement, Program};
 use crate::compile;
-use crate::definition::{Routine, procedure};
+use crate::definition::{Routine, collation, definer, has_settings_of, procedure, settings};
 use crate::machine::{Host, Machine, Typed, store};
 
 /// A routine that is to be called.
@@ -73,12 +73,12 @@ pub(crate) fn compiled(
     table: Option<&Table>,
 ) -> Result<Arc<Program>> {
     // What else its expressions are bound by is the routine's own.
-    let digits = session.div_precision_increment;
-    if let Some(program) = routine.compiled.get(digits, catalog.version) {
+    let digits = u64::from(session.div_precision_increment);
+    if let Some(program) = routine.compiled.get::<Program>(digits, catalog.version) {
         return Ok(program);
     }
     let own = own_variables(routine, session);
-    let sql: Arc<[u8]> = routine.create_text().into_bytes().into();
+    let sql: Arc<[u8]> = routine.record.sql.as_bytes().into();
     let broken = || Error::engine_error("an unreadable program");
     let parsed = porpoise_sql::parse_statement(&sql, 0, modes(&own)).map_err(|_| broken())?;
     let parsed = parsed.ok_or_else(broken)?;
@@ -98,7 +98,7 @@ pub(crate) fn compiled(
             programs: Some(&crate::functions::PROGRAMS),
             trace: None,
         };
-        let program = compile::compile(create, Arc::clone(&sql), routine.collation, &context, table)?;
+        let program = compile::compile(create, Arc::clone(&sql), collation(routine), &context, table)?;
         Ok(Arc::new(program))
     })?;
     routine
@@ -110,15 +110,15 @@ pub(crate) fn compiled(
 /// A session's variables with those that a routine was created with.
 pub(crate) fn own_variables(routine: &Routine, session: &SessionVars) -> SessionVars {
     let mut own = session.for_connection(session.connection_id);
-    variables::exchange(routine.settings(), &mut own);
-    own.schema = Some(routine.schema.clone());
+    variables::exchange(settings(routine), &mut own);
+    own.schema = Some(routine.record.schema.clone());
     own
 }
 
 impl Callee {
     /// Its schema and name.
     pub fn name(&self) -> String {
-        format!("{}.{}", self.routine.schema, self.routine.name)
+        format!("{}.{}", self.routine.record.schema, self.routine.record.name)
     }
 
     /// Which way each argument's value goes.
@@ -150,8 +150,8 @@ impl Callee {
         let is_within_statement = self.program.runs_within_statement();
         let running = RunningProgram {
             is_within_statement,
-            schema: routine.schema.clone(),
-            name: routine.name.clone(),
+            schema: routine.record.schema.clone(),
+            name: routine.record.name.clone(),
         };
         let depth = state.programs.iter().filter(|other| **other == running);
         match depth.count() as u64 {
@@ -164,22 +164,22 @@ impl Callee {
                     _ => 0,
                 };
                 if depth > limit {
-                    return Err(Error::recursion_limit(limit, &routine.name));
+                    return Err(Error::recursion_limit(limit, &routine.record.name));
                 }
             }
         }
-        let account = match routine.is_invokers() {
+        let account = match routine.record.invoker {
             true => None,
             false => become_definer(routine, state, accounts)?,
         };
         state.programs.push(running);
-        let variables = match routine.has_settings_of(state) {
+        let variables = match has_settings_of(routine, state) {
             true => Vec::new(),
-            false => variables::exchange(routine.settings(), state),
+            false => variables::exchange(settings(routine), state),
         };
         Ok(Held {
             variables,
-            schema: state.schema.replace(routine.schema.clone()),
+            schema: state.schema.replace(routine.record.schema.clone()),
             account,
         })
     }
@@ -209,7 +209,7 @@ impl Callee {
     pub fn run_function(&self, arguments: Vec<Typed>, host: &mut impl Host) -> Result<Value> {
         let mut machine = Machine::new(&self.program, self.given(arguments, host)?);
         let returned = machine.run(host)?;
-        returned.ok_or_else(|| Error::function_without_return(self.name()))
+        returned.ok_or_else(|| Error::function_without_return(&self.routine.record.name))
     }
 
     /// Runs the trigger, which the session has entered, with the values of its rows' columns, by
@@ -268,14 +268,14 @@ fn become_definer(
     let Some(own) = &state.account else {
         return Ok(None);
     };
-    let (user, host) = routine.definer_name();
+    let (user, host) = definer(routine);
     if own.user == user && own.host.eq_ignore_ascii_case(host) && state.active_roles.is_empty() {
         return Ok(None);
     }
-    let definer = accounts.get(user, host);
-    let definer = definer.ok_or_else(|| Error::no_such_definer(user, host))?;
+    let found = accounts.get(user, host);
+    let found = found.ok_or_else(|| Error::no_such_definer(user, host))?;
     let held = HeldAccount {
-        account: state.account.replace(definer),
+        account: state.account.replace(found),
         active_roles: std::mem::take(&mut state.active_roles),
         reached_roles: std::mem::take(&mut state.reached_roles),
     };

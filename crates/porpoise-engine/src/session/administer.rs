@@ -43,7 +43,6 @@ pub(super) fn administer(
         true => Some(session.state.begin_change(&shared.locks, &control)?),
         false => None,
     };
-    let statement_is_program = matches!(statement, ast::Statement::CreateProgram(_));
     if changes {
         // It may have waited while `read_only` was switched on.
         check::check_writable(&session.state, &shared.variables)?;
@@ -58,8 +57,7 @@ pub(super) fn administer(
         }
         Completion::default()
     } else {
-        let _ = statement_is_program;
-        return other(session, statement, sql, reply);
+        return other(session, statement, reply);
     };
     completion.warnings = session.state.warning_count();
     session.state.row_count = completion.affected_rows as i64;
@@ -71,7 +69,6 @@ pub(super) fn administer(
 fn other(
     session: &mut Session,
     statement: &ast::Statement,
-    sql: &[u8],
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
     use ast::Statement as S;
@@ -168,11 +165,6 @@ fn other(
             let validation = &shared.variables.password_validation;
             validation.set_installed(validates);
         }
-        S::CreateProgram(create) => {
-            temporary_create(session, create, sql)?;
-        }
-        S::DropStored { kind, name, .. }
-            if temporary_drop(session, kind, name) => {}
         S::DropStored {
             kind,
             if_exists,
@@ -198,46 +190,6 @@ fn other(
         ..Completion::default()
     })?;
     Ok(None)
-}
-
-fn temporary_drop(session: &Session, kind: &str, name: &ast::ObjectName) -> bool {
-    let Ok(schema) = session.state.schema_or_current(name.schema.as_ref()) else { return false };
-    let kind = match kind { "PROCEDURE" => 0, "FUNCTION" => 1, _ => 2 };
-    let mut all = porpoise_programs::definition::REGISTRY.write();
-    let before = all.len();
-    all.retain(|r| !(r.kind == kind && r.schema == schema && r.name.eq_ignore_ascii_case(&name.name)));
-    before != all.len()
-}
-
-fn temporary_create(session: &mut Session, create: &ast::CreateProgram, sql: &[u8]) -> Result<()> {
-    use porpoise_programs::definition::{REGISTRY, Routine};
-    let schema = session.state.schema_or_current(create.name.schema.as_ref())?;
-    let catalog = session.shared.catalog.load_full();
-    let collation = catalog.schema(&schema).map_or(session.state.collation, |e| e.schema.collation);
-    let (kind, table, fired, invoker) = match &create.kind {
-        ast::ProgramKind::Procedure { characteristics, .. } => (0, String::new(), None, characteristics.invoker == Some(true)),
-        ast::ProgramKind::Function { characteristics, .. } => (1, String::new(), None, characteristics.invoker == Some(true)),
-        ast::ProgramKind::Trigger { time, event, table, .. } => (2, table.name.to_string().replace('`', ""), Some((*time, *event)), false),
-        _ => return Err(Error::not_supported_yet("CREATE EVENT")),
-    };
-    let context = session.context(&catalog, sql, &[]);
-    let bound_table = match catalog.relation(&schema, &table) {
-        Some(porpoise_catalog::Relation::Table(t)) => Some(t),
-        _ => None,
-    };
-    porpoise_programs::compile::compile(create, sql.into(), collation, &context, bound_table.as_deref())?;
-    let definer = match &create.definer {
-        Some(ast::Account::Named { user, host }) => format!("{}@{}", user.as_str(), host.as_ref().map_or("%", |h| h.as_str())),
-        _ => match &session.state.account { Some(a) => format!("{}@{}", a.user, a.host), None => "root@%".into() },
-    };
-    let mode = porpoise_core::variables::find("sql_mode").map(|p| session.state.variables[p].clone()).unwrap_or_default();
-    REGISTRY.write().push(Arc::new(Routine {
-        kind, schema, name: create.name.name.0.clone(), table: table.into(), fired, definer, invoker,
-        sql_mode: session.state.sql_mode, sql_mode_value: mode, client_charset: session.state.client_charset,
-        connection_collation: session.state.collation, collation,
-        text: String::from_utf8_lossy(sql).into_owned(), compiled: Default::default(),
-    }));
-    Ok(())
 }
 
 /// Sends what a SHOW shows.

@@ -8,8 +8,11 @@ mod host;
 
 use std::sync::Arc;
 
-use porpoise_core::error::{ErrorKind, Result};
+use porpoise_catalog::Catalog;
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::reply::{Completion, Reply};
+use porpoise_planner::plan::Plan;
+use porpoise_executor::stored::ProgramRows;
 use porpoise_programs::compile;
 use porpoise_programs::machine::Machine;
 use porpoise_sql::ast;
@@ -37,6 +40,23 @@ impl Programs {
 }
 
 impl Session {
+    /// The value of an expression that calls stored functions: what they use is locked, and what
+    /// they change is committed, as a statement's.
+    pub(super) fn evaluate_calling(
+        &mut self,
+        plan: &Plan,
+        catalog: &Arc<Catalog>,
+        parameters: &[Value],
+    ) -> Result<(Value, DataType)> {
+        let mut reply = ProgramRows::new(Arc::clone(&self.state.memory));
+        let commit = self.execute_plan(plan, catalog, parameters, None, &mut reply)?;
+        if let Some(commit) = commit {
+            commit.wait()?;
+        }
+        let value = reply.rows.into_value();
+        value.ok_or_else(|| Error::engine_error("an expression without a value"))
+    }
+
     /// Runs a statement that only programs otherwise have: CALL, SIGNAL, RESIGNAL, GET DIAGNOSTICS.
     pub(super) fn run_alone(
         &mut self,
@@ -52,6 +72,9 @@ impl Session {
             _ => false,
         };
         let is_outermost = self.state.programs.is_empty();
+        if matches!(statement, ast::Statement::Call { .. }) {
+            self.state.row_count = 0;
+        }
         if is_about_diagnostics && is_outermost {
             self.state.keep_diagnostics();
             self.state.statement.keeps_diagnostics = false;
