@@ -8,8 +8,8 @@ use porpoise_core::error::Result;
 use porpoise_storage::{SpaceId, Store, Transaction};
 
 use crate::dictionary::{
-    Dictionary, KIND_PROGRAM, KIND_SCHEMA, KIND_STATISTICS, KIND_TABLE, KIND_UNCLAIMED, KIND_VIEW, delete_record,
-    program_key, put_record, put_statistics, view_key,
+    Dictionary, KIND_PROGRAM, KIND_SCHEMA, KIND_STATISTICS, KIND_TABLE, KIND_UNCLAIMED, KIND_VIEW,
+    delete_record, program_key, put_record, put_statistics, view_key,
 };
 use crate::program::{ProgramKind, ProgramRecord, program_name};
 use crate::record::{SchemaRecord, TableRecord, ViewRecord};

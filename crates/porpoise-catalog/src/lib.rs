@@ -148,7 +148,10 @@ impl Catalog {
 
     /// The triggers of a table, those of one time and event in the order in which they are fired.
     pub fn triggers(&self, schema: &str, table: &str) -> Vec<Arc<StoredProgram>> {
-        let Some(entry) = self.schema(schema).filter(|entry| !entry.programs.is_empty()) else {
+        let Some(entry) = self
+            .schema(schema)
+            .filter(|entry| !entry.programs.is_empty())
+        else {
             return Vec::new();
         };
         let order = |program: &StoredProgram| {

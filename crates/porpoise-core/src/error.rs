@@ -90,12 +90,7 @@ impl Error {
     }
 
     /// A condition that SIGNAL raises.
-    pub fn signalled(
-        number: u16,
-        sqlstate: [u8; 5],
-        message: String,
-        items: SignalItems,
-    ) -> Error {
+    pub fn signalled(number: u16, sqlstate: [u8; 5], message: String, items: SignalItems) -> Error {
         let mut error = Error::from_remote(number, sqlstate, message);
         error.0.items = (!items.is_empty()).then(|| Box::new(items));
         error

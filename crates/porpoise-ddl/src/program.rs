@@ -43,7 +43,11 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateProgram) -> Result<Completi
         .map(|held| lock::relations(ddl, std::slice::from_ref(held)))
         .transpose()?;
     let mut change = CatalogChange::begin(ddl.shared.definitions());
-    if change.catalog().program(&name.schema, kind, &name.table).is_some() {
+    if change
+        .catalog()
+        .program(&name.schema, kind, &name.table)
+        .is_some()
+    {
         let error = match kind {
             ProgramKind::Trigger => Error::trigger_exists(),
             kind => Error::routine_exists(kind.name(), &name.table),
@@ -82,7 +86,9 @@ fn text_of(sql: &[u8], create: &ast::CreateProgram) -> String {
 
 fn collation_of(ddl: &Ddl<'_>, catalog: &Catalog, schema: &str) -> u16 {
     let entry = catalog.schema(schema);
-    entry.map_or(ddl.session.collation, |entry| entry.schema.collation).id()
+    entry
+        .map_or(ddl.session.collation, |entry| entry.schema.collation)
+        .id()
 }
 
 /// The table whose rows fire a trigger.

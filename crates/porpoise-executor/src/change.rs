@@ -17,8 +17,8 @@ use porpoise_types::{KeyBuf, Value};
 use crate::Exec;
 use crate::eval::Evaluate;
 use crate::operator;
-use crate::stored::fire;
 use crate::row_buffer::RowBuffer;
+use crate::stored::fire;
 use crate::write::RowUpdate;
 use crate::write::Written;
 use crate::write::duplicate_entry;
@@ -193,9 +193,21 @@ pub(crate) fn delete_row(
         return exec.delete_related(table, key, row);
     };
     let delete = TriggerEvent::Delete;
-    fire(exec, table, (triggers, TriggerTime::Before, delete), None, Some(row))?;
+    fire(
+        exec,
+        table,
+        (triggers, TriggerTime::Before, delete),
+        None,
+        Some(row),
+    )?;
     exec.delete_related(table, key, row)?;
-    fire(exec, table, (triggers, TriggerTime::After, delete), None, Some(row))?;
+    fire(
+        exec,
+        table,
+        (triggers, TriggerTime::After, delete),
+        None,
+        Some(row),
+    )?;
     Ok(())
 }
 

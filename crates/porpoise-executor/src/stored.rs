@@ -17,9 +17,9 @@ use porpoise_core::reply::{Completion, Reply, ResultColumn};
 use porpoise_core::variables::{SessionVars, StatementContext};
 use porpoise_expr::function::StoredFunction;
 use porpoise_expr::{EvalContext, Expr};
+use porpoise_planner::Context;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::plan::{Destination, Plan, PlanKind, RowTriggers, TableUse};
-use porpoise_planner::Context;
 use porpoise_programs::code::{
     CallStatement, Expression, KeptPlan, Planned, Program, SqlStatement,
 };
@@ -238,7 +238,8 @@ impl StatementHost<'_, '_> {
             trace: None,
         };
         let accounts = &exec.engine.accounts;
-        let plan = plan(&context).map_err(|failed| check::refuse(exec.session, accounts, failed))?;
+        let plan =
+            plan(&context).map_err(|failed| check::refuse(exec.session, accounts, failed))?;
         let is_kept = plan.cacheable && !has_temporary;
         let new = Arc::new(KeptPlan {
             context_hash,

@@ -54,10 +54,12 @@ impl Expr {
         };
         match &self.kind {
             ExprKind::Literal(value) => write_value(value, &self.ty, out),
-            ExprKind::Parameter(number) | ExprKind::Variable(number) => match names.parameter(*number) {
-                Some(value) => write_value(value, &self.ty, out),
-                None => out.push('?'),
-            },
+            ExprKind::Parameter(number) | ExprKind::Variable(number) => {
+                match names.parameter(*number) {
+                    Some(value) => write_value(value, &self.ty, out),
+                    None => out.push('?'),
+                }
+            }
             ExprKind::Column { slot, column, .. } => {
                 names.write_column(*slot, *column as usize, out)
             }

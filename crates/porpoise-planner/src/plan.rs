@@ -33,10 +33,10 @@ use porpoise_sql::stack;
 use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
+use crate::ProgramUses;
 use crate::access::Accesses;
 use crate::column_changes::ColumnChanges;
 use crate::file_format::FileFormat;
-use crate::ProgramUses;
 use crate::foreign_keys::ForeignKeyGraph;
 pub use measure::Measure;
 pub use porpoise_mdl::TableUse;

@@ -342,7 +342,10 @@ impl<'a> Compiler<'a> {
                 }
                 ast::Declaration::Condition { name, value } => {
                     let declared = &self.conditions[first_condition..];
-                    if declared.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
+                    if declared
+                        .iter()
+                        .any(|(known, _)| known.eq_ignore_ascii_case(name))
+                    {
                         return Err(Error::duplicate_condition(name.as_str()));
                     }
                     let matched = self.condition(value)?;
@@ -350,7 +353,10 @@ impl<'a> Compiler<'a> {
                 }
                 ast::Declaration::Cursor { name, query, span } => {
                     let declared = &self.cursors[first_cursor..];
-                    if declared.iter().any(|(known, ..)| known.eq_ignore_ascii_case(name)) {
+                    if declared
+                        .iter()
+                        .any(|(known, ..)| known.eq_ignore_ascii_case(name))
+                    {
                         return Err(Error::duplicate_cursor(name.as_str()));
                     }
                     let statement = ast::Statement::Query(query.clone());
@@ -407,7 +413,9 @@ impl<'a> Compiler<'a> {
         let conditions = conditions.iter().map(|value| self.condition(value));
         let conditions: Vec<Matched> = conditions.collect::<Result<_>>()?;
         let declared = self.program.handler_scopes[scope].handlers.iter();
-        let mut declared: Vec<Matched> = declared.flat_map(|known| known.conditions.clone()).collect();
+        let mut declared: Vec<Matched> = declared
+            .flat_map(|known| known.conditions.clone())
+            .collect();
         for condition in &conditions {
             if declared.contains(condition) {
                 return Err(Error::duplicate_handler());
@@ -466,7 +474,9 @@ impl<'a> Compiler<'a> {
         }
         self.statements(otherwise)?;
         ends.into_iter().for_each(|end| self.land(end));
-        conditions.into_iter().for_each(|jump| self.resume_here(jump));
+        conditions
+            .into_iter()
+            .for_each(|jump| self.resume_here(jump));
         Ok(())
     }
 
@@ -515,7 +525,9 @@ impl<'a> Compiler<'a> {
             }
         }
         ends.into_iter().for_each(|end| self.land(end));
-        conditions.into_iter().for_each(|jump| self.resume_here(jump));
+        conditions
+            .into_iter()
+            .for_each(|jump| self.resume_here(jump));
         Arc::make_mut(&mut self.scope).truncate(visible);
         Ok(())
     }
@@ -636,14 +648,20 @@ impl<'a> Compiler<'a> {
         let text = String::from_utf8_lossy(body.of(&self.program.sql)).to_lowercase();
         let is_named = |name: &str| name.contains('`') || text.contains(&name.to_lowercase());
         for is_old in [false, true] {
-            let is_there = if is_old { event != Insert } else { event != Delete };
+            let is_there = if is_old {
+                event != Insert
+            } else {
+                event != Delete
+            };
             for (position, column) in table.columns.iter().enumerate() {
                 if !is_there || column.hidden || !is_named(&column.name) {
                     continue;
                 }
                 let slot = self.program.slots.len();
                 let ty = column.ty.clone();
-                self.program.slots.push(crate::code::slot(&column.name, ty.clone()));
+                self.program
+                    .slots
+                    .push(crate::code::slot(&column.name, ty.clone()));
                 Arc::make_mut(&mut self.scope).declare_column(is_old, &column.name, slot, ty);
                 self.program.row_slots.push(RowSlot {
                     is_old,
@@ -656,7 +674,12 @@ impl<'a> Compiler<'a> {
     }
 
     /// `SET NEW.column = value`.
-    fn assign_column(&mut self, is_old: bool, column: &ast::Ident, value: &ast::Expr) -> Result<()> {
+    fn assign_column(
+        &mut self,
+        is_old: bool,
+        column: &ast::Ident,
+        value: &ast::Expr,
+    ) -> Result<()> {
         let row = if is_old { "OLD" } else { "NEW" };
         let Some((time, event)) = self.fired else {
             return Err(Error::unknown_system_variable(column.as_str()));
@@ -741,7 +764,11 @@ impl<'a> Compiler<'a> {
         }
         match statement {
             S::Query(query) if query.into.is_none() => {
-                let kind = if self.program.is_trigger { "trigger" } else { "function" };
+                let kind = if self.program.is_trigger {
+                    "trigger"
+                } else {
+                    "function"
+                };
                 Err(Error::result_set_from_function(kind))
             }
             S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => {
@@ -786,9 +813,10 @@ impl<'a> Compiler<'a> {
     fn argument(&self, value: &ast::Expr) -> Argument {
         let target = match value {
             ast::Expr::UserVariable(name) => Some(Target::User(name.0.to_lowercase())),
-            ast::Expr::Column(name) => {
-                self.scope.find(name).map(|found| Target::Local(found.number))
-            }
+            ast::Expr::Column(name) => self
+                .scope
+                .find(name)
+                .map(|found| Target::Local(found.number)),
             _ => None,
         };
         Argument {
@@ -807,7 +835,9 @@ impl<'a> Compiler<'a> {
         Ok(Signal {
             is_resignal: signal.is_resignal,
             condition,
-            items: items.map(|(item, value)| (*item, self.expression(value))).collect(),
+            items: items
+                .map(|(item, value)| (*item, self.expression(value)))
+                .collect(),
         })
     }
 

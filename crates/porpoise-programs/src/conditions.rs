@@ -67,7 +67,8 @@ pub(crate) fn find(program: &Program, scope: usize, raised: Raised) -> Option<(u
                 .max()
         };
         let handlers = here.handlers.iter().enumerate();
-        let fitting = handlers.filter_map(|(number, handler)| Some((specificity(handler)?, number)));
+        let fitting =
+            handlers.filter_map(|(number, handler)| Some((specificity(handler)?, number)));
         if let Some((_, number)) = fitting.max_by_key(|(specificity, _)| *specificity) {
             return Some((at, number));
         }
@@ -158,11 +159,7 @@ impl Built {
 }
 
 /// SIGNAL and RESIGNAL: a warning among the statement's, or the error to raise.
-pub(crate) fn signal(
-    machine: &Machine<'_>,
-    signal: &Signal,
-    host: &mut impl Host,
-) -> Result<()> {
+pub(crate) fn signal(machine: &Machine<'_>, signal: &Signal, host: &mut impl Host) -> Result<()> {
     let sqlstate = match signal.condition {
         Some(Matched::SqlState(state)) => Some(state),
         Some(_) => return Err(Error::signal_bad_condition()),
@@ -195,7 +192,10 @@ fn resignalled(handled: Diagnostics, state: Option<[u8; 5]>, host: &mut impl Hos
     let vars = host.vars_mut();
     vars.warnings_total = handled.total;
     vars.warnings = handled.warnings;
-    let last = vars.warnings.last().map(|(_, condition)| Built::of(condition));
+    let last = vars
+        .warnings
+        .last()
+        .map(|(_, condition)| Built::of(condition));
     let last = last.unwrap_or_else(|| Built::new(*b"45000"));
     match state {
         Some(state) => Built {
@@ -238,7 +238,9 @@ pub(crate) fn diagnose(
         }
         Asked::Condition { number, items } => {
             let number = convert::to_int(&machine.evaluate(number, host)?.0).0;
-            let at = usize::try_from(number).ok().and_then(|at| at.checked_sub(1));
+            let at = usize::try_from(number)
+                .ok()
+                .and_then(|at| at.checked_sub(1));
             let Some((_, condition)) = at.and_then(|at| area.warnings.get(at)) else {
                 let refused = Error::invalid_condition_number().into_condition();
                 host.vars_mut().warn(Level::Error, refused);

@@ -28,7 +28,11 @@ pub struct Function(pub Callee);
 impl StoredFunction for Function {
     fn name(&self) -> String {
         let routine = &self.0.routine.record;
-        format!("{}.{}", quote::name(&routine.schema), quote::name(&routine.name))
+        format!(
+            "{}.{}",
+            quote::name(&routine.schema),
+            quote::name(&routine.name)
+        )
     }
 
     fn is_deterministic(&self) -> bool {
@@ -241,7 +245,9 @@ pub fn plan_statement(
         ..*context
     };
     match &statement.statement {
-        ast::Statement::Query(query) if statement.is_cursor => planner::plan_cursor(query, &context),
+        ast::Statement::Query(query) if statement.is_cursor => {
+            planner::plan_cursor(query, &context)
+        }
         written => planner::plan(written, &context),
     }
 }

@@ -224,10 +224,7 @@ impl<'p> Machine<'p> {
                 host.vars_mut().statement.changes_rows = false;
                 let value = match &condition.bound {
                     Some(bound) => host.evaluate(bound, &self.values)?,
-                    None => {
-                        host.query_value(self.program, condition, &self.values)?
-                            .0
-                    }
+                    None => host.query_value(self.program, condition, &self.values)?.0,
                 };
                 if convert::to_bool(&value) != Some(true) {
                     return Ok(Next::To(*target));
@@ -349,7 +346,10 @@ impl<'p> Machine<'p> {
         }
         let values = std::mem::take(row);
         open.next += 1;
-        let row: Vec<Typed> = values.into_iter().zip(open.rows.types.iter().cloned()).collect();
+        let row: Vec<Typed> = values
+            .into_iter()
+            .zip(open.rows.types.iter().cloned())
+            .collect();
         for (target, value) in into.iter().zip(row) {
             self.assign(target, value, host)?;
         }
@@ -363,7 +363,8 @@ impl<'p> Machine<'p> {
             return Err(error);
         }
         let raised = Raised::of_error(&error);
-        let Some((scope, handler)) = conditions::find(self.program, self.program.scopes[at], raised)
+        let Some((scope, handler)) =
+            conditions::find(self.program, self.program.scopes[at], raised)
         else {
             return Err(error);
         };
@@ -459,7 +460,12 @@ fn tells_nothing(instruction: &Instruction) -> bool {
 
 /// A value as a variable takes it.
 #[inline]
-pub(crate) fn store(host: &mut impl Host, into: &Column, value: Value, from: &DataType) -> Result<Value> {
+pub(crate) fn store(
+    host: &mut impl Host,
+    into: &Column,
+    value: Value,
+    from: &DataType,
+) -> Result<Value> {
     match (&value, &into.ty) {
         (Value::Null, _) => return Ok(value),
         (

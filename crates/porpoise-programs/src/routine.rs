@@ -98,7 +98,13 @@ pub(crate) fn compiled(
             programs: Some(&crate::functions::PROGRAMS),
             trace: None,
         };
-        let program = compile::compile(create, Arc::clone(&sql), collation(routine), &context, table)?;
+        let program = compile::compile(
+            create,
+            Arc::clone(&sql),
+            collation(routine),
+            &context,
+            table,
+        )?;
         Ok(Arc::new(program))
     })?;
     routine
@@ -118,7 +124,10 @@ pub(crate) fn own_variables(routine: &Routine, session: &SessionVars) -> Session
 impl Callee {
     /// Its schema and name.
     pub fn name(&self) -> String {
-        format!("{}.{}", self.routine.record.schema, self.routine.record.name)
+        format!(
+            "{}.{}",
+            self.routine.record.schema, self.routine.record.name
+        )
     }
 
     /// Which way each argument's value goes.
@@ -131,7 +140,12 @@ impl Callee {
         if modes.len() != given {
             let expected = modes.len();
             let name = self.name();
-            return Err(Error::wrong_argument_count("PROCEDURE", name, expected, given));
+            return Err(Error::wrong_argument_count(
+                "PROCEDURE",
+                name,
+                expected,
+                given,
+            ));
         }
         for (at, (argument, mode)) in call.arguments.iter().zip(modes).enumerate() {
             if *mode != ParameterMode::In && argument.target.is_none() {

@@ -862,8 +862,5 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
         ],
         "",
     ),
-    (
-        &["IMPORT", "RESTART", "SHUTDOWN"],
-        "",
-    ),
+    (&["IMPORT", "RESTART", "SHUTDOWN"], ""),
 ];

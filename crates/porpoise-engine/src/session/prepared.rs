@@ -14,8 +14,8 @@ use porpoise_mdl::process::Command;
 use porpoise_planner as planner;
 use porpoise_planner::plan::{Destination, Plan, PlanKind};
 use porpoise_session::check;
-use porpoise_session::planning_context::hash_one;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
+use porpoise_session::planning_context::hash_one;
 use porpoise_session::shared::Shared;
 use porpoise_sql::lexer::is_without_statement;
 use porpoise_sql::{Modes, Parsed, ast, stack};
@@ -129,7 +129,9 @@ impl Session {
             let plan = plan.map_err(|failed| self.refuse(failed))?;
             check::plan(&self.state, &self.shared.accounts, &plan)?;
             match &plan.kind {
-                PlanKind::Query(query) if query.into == Destination::Client => query.columns.clone(),
+                PlanKind::Query(query) if query.into == Destination::Client => {
+                    query.columns.clone()
+                }
                 _ => Vec::new(),
             }
         } else {

@@ -45,7 +45,10 @@ use crate::access::{AccessList, Need, PlanError};
 use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
 use crate::optimize::QueryTexts;
-use crate::plan::{Destination, OnDuplicate, Plan, PlanKind, Query as QueryPlan, RowTriggers, SlotLayout, Subplan, TableUse, Target, ViewCheck};
+use crate::plan::{
+    Destination, OnDuplicate, Plan, PlanKind, Query as QueryPlan, RowTriggers, SlotLayout, Subplan,
+    TableUse, Target, ViewCheck,
+};
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
 use crate::{Context, ProgramUses, UnknownContents, Variables, explain, optimize};

@@ -242,9 +242,8 @@ impl Parser<'_> {
 
     /// Whether SET names what may be a variable of the program or a column of a trigger's row.
     fn at_program_assignment(&mut self) -> bool {
-        let is_assigned = |p: &mut Self, at| {
-            p.is_ahead(at, TokenKind::Eq) || p.is_ahead(at, TokenKind::Assign)
-        };
+        let is_assigned =
+            |p: &mut Self, at| p.is_ahead(at, TokenKind::Eq) || p.is_ahead(at, TokenKind::Assign);
         if self.is_ahead(1, TokenKind::Variable) {
             return true;
         }

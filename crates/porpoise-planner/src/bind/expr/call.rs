@@ -78,10 +78,15 @@ impl Binder<'_> {
         if found.parameters != function.args.len() {
             let (expected, given) = (found.parameters, function.args.len());
             let name = format!("{schema}.{name}");
-            return Err(Error::wrong_argument_count("FUNCTION", name, expected, given));
+            return Err(Error::wrong_argument_count(
+                "FUNCTION", name, expected, given,
+            ));
         }
         let arguments = self.exprs(&function.args)?;
-        if arguments.iter().any(|argument| typing::compare::width(argument) != 1) {
+        if arguments
+            .iter()
+            .any(|argument| typing::compare::width(argument) != 1)
+        {
             return Err(Error::operand_columns(1));
         }
         self.routines.push((schema.into(), name.into()));
