@@ -10,7 +10,7 @@ use porpoise_session::check::Privileged;
 use porpoise_types::{DataType, Value, convert};
 
 use crate::eval::Evaluate;
-use crate::{Exec, change, insert, operator};
+use crate::{Exec, change, insert, operator, output_file};
 
 /// Runs a plan to its end. `columns` replaces the plan's own where their names come from the
 /// current text.
@@ -62,6 +62,15 @@ fn send_result(
 ) -> Result<()> {
     if !query.into.is_empty() {
         return assign_variables(exec, query, reply);
+    }
+    if let Some(file) = &query.file {
+        let rows = output_file::write_rows(exec, query, file)?;
+        exec.session.found_rows = rows;
+        let completion = Completion {
+            affected_rows: rows,
+            ..Completion::default()
+        };
+        return finish_change(exec, completion, reply);
     }
     // With SQL_CALC_FOUND_ROWS the limit is applied here, and the input read to its end.
     let (node, mut skip, mut left) = match &query.node {

@@ -101,6 +101,7 @@ impl Plan {
             name_spans: Vec::new(),
             calc_found_rows: false,
             into: Vec::new(),
+            file: None,
             max_execution_time_ms: None,
         };
         std::mem::replace(&mut self.kind, PlanKind::Query(nothing))
@@ -211,9 +212,22 @@ pub struct Query {
     pub calc_found_rows: bool,
     /// `INTO @a, @b`.
     pub into: Vec<CompactString>,
+    /// `INTO OUTFILE`, `INTO DUMPFILE`: the rows go there, and none to the client.
+    pub file: Option<Box<OutputFile>>,
     /// The time that the statement is given by a hint, in milliseconds; `None` where
     /// `max_execution_time` says it.
     pub max_execution_time_ms: Option<NonZeroU64>,
+}
+
+/// A file that a query's rows are written to.
+#[derive(Clone, Debug)]
+pub struct OutputFile {
+    /// Its path, as the statement says it.
+    pub path: Box<[u8]>,
+    /// How; `None` for DUMPFILE: the values of one row, one after the other.
+    pub format: Option<FileFormat>,
+    /// The character set that texts are converted to; by default each stays in its own.
+    pub charset: Option<Charset>,
 }
 
 /// A query inside an expression.

@@ -39,13 +39,16 @@ use porpoise_core::variables::{SessionVars, Switches};
 use porpoise_expr::typing::collation::Coercibility;
 use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::{ResolvedNames, ast, stack};
-use porpoise_types::{DataType, RowLayout, Value};
+use porpoise_types::{Charset, DataType, RowLayout, Value};
 
 use crate::access::{AccessList, Need, PlanError};
+use crate::file_format::FileFormat;
 use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
 use crate::optimize::QueryTexts;
-use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
+use crate::plan::{
+    OutputFile, Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck,
+};
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
 use crate::{Context, UnknownContents, explain, optimize};
@@ -579,8 +582,9 @@ impl Binder<'_> {
     }
 
     fn top_query(&mut self, query: &ast::Query) -> Result<PlanKind> {
-        let bound = self.query(query)?;
+        let bound = self.outermost_query(query)?;
         let into = into_variables(query, bound.columns.len())?;
+        let file = self.output_file(query)?;
         let calc_found_rows = counts_found_rows(&query.body);
         let columns = bound.columns.iter().map(result_column).collect();
         let name_spans = bound
@@ -597,8 +601,38 @@ impl Binder<'_> {
             name_spans,
             calc_found_rows,
             into,
+            file,
             max_execution_time_ms: self.hints.max_execution_time_ms,
         }))
+    }
+
+    /// `INTO OUTFILE` and `INTO DUMPFILE`.
+    fn output_file(&mut self, query: &ast::Query) -> Result<Option<Box<OutputFile>>> {
+        let file = match &query.into {
+            None | Some(ast::SelectInto::Variables(_)) => return Ok(None),
+            Some(ast::SelectInto::DumpFile(path)) => OutputFile {
+                path: path.clone(),
+                format: None,
+                charset: None,
+            },
+            Some(ast::SelectInto::OutFile {
+                path,
+                charset,
+                format,
+            }) => {
+                let by_name = |name: &ast::Ident| {
+                    Charset::by_name(name)
+                        .ok_or_else(|| Error::unknown_character_set(name.as_str()))
+                };
+                let charset = charset.as_ref().map(by_name).transpose()?;
+                OutputFile {
+                    path: path.clone(),
+                    format: Some(FileFormat::of_output(format)?),
+                    charset: charset.filter(|charset| *charset != Charset::Binary),
+                }
+            }
+        };
+        Ok(Some(Box::new(file)))
     }
 
     /// The expressions of SET, DO and CALL: an empty row's columns.
@@ -624,6 +658,7 @@ impl Binder<'_> {
             name_spans: Vec::new(),
             calc_found_rows: false,
             into: Vec::new(),
+            file: None,
             max_execution_time_ms: None,
         }))
     }
@@ -655,7 +690,9 @@ fn with_select_limit(query: &ast::Query, session: &SessionVars) -> Option<ast::Q
 
 fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactString>> {
     match &query.into {
-        None => Ok(Vec::new()),
+        None | Some(ast::SelectInto::OutFile { .. } | ast::SelectInto::DumpFile(_)) => {
+            Ok(Vec::new())
+        }
         Some(ast::SelectInto::Variables(targets)) => {
             if targets.len() != columns {
                 return Err(Error::wrong_value_count());
@@ -666,7 +703,6 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
             };
             targets.iter().map(name).collect()
         }
-        Some(_) => Err(Error::not_supported_yet("SELECT INTO a file")),
     }
 }
 

@@ -42,6 +42,7 @@ impl Plan {
         match &mut self.kind {
             PlanKind::Query(query) => {
                 query.into.clear();
+                query.file = None;
                 query.calc_found_rows = false;
                 wrap(&mut query.node, Scope::Statement);
             }
