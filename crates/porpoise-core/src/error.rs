@@ -399,6 +399,12 @@ errors! {
     UnknownAuthorizationId unknown_authorization_id(user, host) = 3523 "HY000" "Unknown authorization ID `{}`@`{}`";
     RoleNotGranted role_not_granted(role, user) = 3530 "HY000" "{} is not granted to {}";
     RoleLoop role_loop(user, role) = 3538 "HY000" "User account {} is directly or indirectly granted to the role {}. The GRANT would create a loop";
+    MisplacedInto misplaced_into() = 3954 "HY000" "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.";
+    CannotCreateFile cannot_create_file(path, number, why) = 1 "HY000" "Can't create/write to file '{}' (OS errno {} - {})";
+    ErrorOnWrite error_on_write(path, number, why) = 3 "HY000" "Error writing file '{}' (OS errno {} - {})";
+    FileExists file_exists(path) = 1086 "HY000" "File '{}' already exists";
+    AmbiguousFieldTerminator ambiguous_field_terminator() = 1475 "HY000" "First character of the FIELDS TERMINATED string is ambiguous; please use non-optional and non-empty FIELDS ENCLOSED BY";
+    NonAsciiSeparator non_ascii_separator() = 1638 "HY000" "Non-ASCII separator arguments are not fully supported";
     CannotStat cannot_stat(path, number, why) = 13 "HY000" "Can't get stat of '{}' (OS errno {} - {})";
     WrongFieldTerminators wrong_field_terminators() = 1083 "42000" "Field separator argument is not what is expected; check the manual";
     RowHasMoreFields row_has_more_fields(row) = 1262 "01000" "Row {} was truncated; it contained more data than there were input columns";

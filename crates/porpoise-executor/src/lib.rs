@@ -27,6 +27,7 @@ mod json_table;
 mod key_map;
 pub mod load;
 mod operator;
+mod output_file;
 mod row_buffer;
 pub mod row_check;
 pub mod statement;
@@ -55,6 +56,7 @@ use porpoise_planner::plan::{Measure, Plan, SlotLayout, Subplan};
 use porpoise_session::SessionTransaction;
 use porpoise_session::active_roles;
 use porpoise_session::check::Privileged;
+use porpoise_session::server_files;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId};
@@ -454,6 +456,10 @@ impl EvalContext for Exec<'_> {
         if let Some(control) = sessions.find(self.session.connection_id) {
             control.set_state(EXECUTING);
         }
+    }
+
+    fn server_file(&self, path: &[u8], most: u64) -> Option<Vec<u8>> {
+        server_files::read(self.session, self.engine, path, most)
     }
 
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> Result<bool> {

@@ -346,7 +346,7 @@ mod tests {
 
     /// The rows, read for that many columns.
     fn rows_of(text: &str, format: ast::FileFormat, wanted: usize) -> Vec<Vec<Option<String>>> {
-        let format = FileFormat::of(&format).expect("a format");
+        let format = FileFormat::of_input(&format).expect("a format");
         let mut fields = Fields::new(
             Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
             format,

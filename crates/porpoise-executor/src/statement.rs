@@ -10,7 +10,7 @@ use porpoise_session::check::Privileged;
 use porpoise_types::{DataType, Value, convert};
 
 use crate::eval::Evaluate;
-use crate::{Exec, change, insert, operator};
+use crate::{Exec, change, insert, operator, output_file};
 
 /// Runs a plan to its end. `columns` replaces the plan's own where their names come from the
 /// current text.
@@ -62,6 +62,15 @@ fn send_result(
 ) -> Result<()> {
     match &query.into {
         Destination::Client => {}
+        Destination::File(file) => {
+            let rows = output_file::write_rows(exec, query, file)?;
+            exec.session.found_rows = rows;
+            let completion = Completion {
+                affected_rows: rows,
+                ..Completion::default()
+            };
+            return finish_change(exec, completion, reply);
+        }
         Destination::Variables(targets) => return assign_variables(exec, query, targets, reply),
         Destination::Program => return give_rows(exec, query, reply),
     }

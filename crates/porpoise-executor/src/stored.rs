@@ -183,7 +183,8 @@ impl StatementHost<'_, '_> {
                 return Err(Error::table_used_by_caller(&table.name));
             }
         }
-        let is_result = |query: &porpoise_planner::plan::Query| query.into == Destination::Client;
+        let is_result =
+            |query: &porpoise_planner::plan::Query| matches!(query.into, Destination::Client);
         if matches!(&plan.kind, PlanKind::Query(query) if is_result(query)) {
             return Err(Error::result_set_from_function(self.kind));
         }

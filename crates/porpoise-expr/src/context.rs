@@ -54,6 +54,10 @@ pub trait EvalContext {
     /// RELEASE_ALL_LOCKS(): how many there were.
     fn release_all_locks(&self) -> u64;
 
+    /// LOAD_FILE(): a file of the server of at most so many bytes; `None` if the session may not
+    /// read it, or it is longer.
+    fn server_file(&self, path: &[u8], most: u64) -> Option<Vec<u8>>;
+
     /// NOW() in the session's time zone, with microseconds.
     fn now(&self) -> DateTime {
         self.vars().to_local(self.started_us())

@@ -259,13 +259,16 @@ pub static TABLE: &[Function] = &[
         Returns::Same(0),
         Eval::Strict(upper),
     ),
-    // Files of the server are nobody's to read: as with secure_file_priv=NULL.
     volatile(
         "LOAD_FILE",
         exactly(1),
         STRING,
         Returns::By(bytes_type),
-        Eval::Values(|_, _| Ok(Value::Null)),
+        Eval::Strict(|call, values| {
+            let most = call.context.vars().max_allowed_packet;
+            let content = call.context.server_file(bytes(&values[0]), most);
+            Ok(content.map_or(Value::Null, Value::Bytes))
+        }),
     ),
 ];
 

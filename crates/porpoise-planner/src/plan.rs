@@ -226,12 +226,14 @@ pub struct Query {
 }
 
 /// Where a query's rows go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Destination {
     /// To the client.
     Client,
     /// `INTO @a, b`: its only row goes into variables.
     Variables(Vec<Target>),
+    /// `INTO OUTFILE`, `INTO DUMPFILE`: to a file, and none to the client.
+    File(Box<OutputFile>),
     /// To the program that the query belongs to, as values: a cursor's rows.
     Program,
 }
@@ -243,6 +245,17 @@ pub enum Target {
     User(CompactString),
     /// A variable of the program, by the position of its value.
     Local(usize),
+}
+
+/// A file that a query's rows are written to.
+#[derive(Clone, Debug)]
+pub struct OutputFile {
+    /// Its path, as the statement says it.
+    pub path: Box<[u8]>,
+    /// How; `None` for DUMPFILE: the values of one row, one after the other.
+    pub format: Option<FileFormat>,
+    /// The character set that texts are converted to; by default each stays in its own.
+    pub charset: Option<Charset>,
 }
 
 /// A query inside an expression.

@@ -9,6 +9,7 @@
 //! 7. [`plan_locks`] takes the metadata locks that a plan needs.
 //! 8. [`active_roles`] are the roles that a session has activated.
 //! 9. [`check`] is the only maker of [`Privileged`](check::Privileged), without which nothing runs.
+//! 10. [`server_files`] opens the files that statements read and write.
 
 #![warn(missing_docs)]
 
@@ -19,6 +20,7 @@ pub mod locked_tables;
 pub mod plan_cache;
 pub mod plan_locks;
 pub mod planning_context;
+pub mod server_files;
 pub mod session_state;
 pub mod shared;
 pub mod transaction;

@@ -27,6 +27,8 @@ pub enum ParseErrorKind {
     /// [`crate::parser::SELECTS_NESTED_MAX`], or a tree higher than
     /// [`crate::parser::HEIGHT_MAX`]: error 1436, `Thread stack overrun`.
     TooDeep,
+    /// INTO before a set operation: error 3954.
+    MisplacedInto,
 }
 
 impl ParseError {
@@ -59,6 +61,9 @@ impl fmt::Display for ParseError {
                  for the right syntax to use near '{}' at line {}",
                 self.near, self.line
             ),
+            ParseErrorKind::MisplacedInto => {
+                write!(f, "INTO must stand at the end of a UNION")
+            }
             ParseErrorKind::TooDeep => {
                 write!(f, "The statement is nested too deeply near '{}'", self.near)
             }

@@ -129,7 +129,7 @@ impl Session {
             let plan = plan.map_err(|failed| self.refuse(failed))?;
             check::plan(&self.state, &self.shared.accounts, &plan)?;
             match &plan.kind {
-                PlanKind::Query(query) if query.into == Destination::Client => {
+                PlanKind::Query(query) if matches!(query.into, Destination::Client) => {
                     query.columns.clone()
                 }
                 _ => Vec::new(),

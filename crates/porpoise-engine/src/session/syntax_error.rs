@@ -8,6 +8,7 @@ pub(super) fn syntax_error(error: &ParseError) -> Error {
     match error.kind {
         ParseErrorKind::Syntax => Error::syntax_error(&error.near, error.line),
         ParseErrorKind::TooDeep => Error::statement_too_deep(),
+        ParseErrorKind::MisplacedInto => Error::misplaced_into(),
     }
 }
 

@@ -468,6 +468,107 @@ fn files_of_the_server_are_read_where_they_may_be() {
     assert_eq!(db.rows("SELECT COUNT(*) FROM t"), ["2"]);
 }
 
+/// What `SELECT … INTO` writes, as MySQL 9.7 does.
+#[test]
+fn rows_are_written_as_load_data_reads_them() {
+    let cases: &[(&str, &str, &[u8])] = &[
+        ("SELECT * FROM t", "OUTFILE", b"1\ta\\\tb\\\nc\\\\d\"e,\t\\0\r\t1.50\t2024-01-02\t\xE9\n2\t\\N\t\\N\t\\N\t\\N\t\\N\n"),
+        (
+            "SELECT * FROM t",
+            "OUTFILE FIELDS TERMINATED BY ',' ENCLOSED BY '\"' LINES TERMINATED BY '\\r\\n'",
+            b"\"1\",\"a\tb\nc\\\\d\\\"e,\",\"\\0\\\r\",\"1.50\",\"2024-01-02\",\"\xE9\"\r\n\"2\",\\N,\\N,\\N,\\N,\\N\r\n",
+        ),
+        (
+            "SELECT * FROM t WHERE id = 1",
+            "OUTFILE CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' LINES STARTING BY '>>'",
+            b">>1,\"a\tb\\\nc\\\\d\\\"e,\",\"\\0\r\",1.50,\"2024-01-02\",\"\xC3\xA9\"\n",
+        ),
+        (
+            "SELECT id, a, NULL FROM t WHERE id = 1",
+            "OUTFILE FIELDS ESCAPED BY ''",
+            b"1\ta\tb\nc\\d\"e,\tNULL\n",
+        ),
+        (
+            "SELECT a, NULL FROM t WHERE id = 1",
+            "OUTFILE FIELDS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY '\"'",
+            b"\"a\tb\"\nc\\d\"\"e,\",\"N\n",
+        ),
+        ("SELECT 'anba'", "OUTFILE FIELDS TERMINATED BY 'n' LINES TERMINATED BY 'b'", b"an\\bab"),
+        ("SELECT 'a-b'", "OUTFILE FIELDS TERMINATED BY '-' LINES TERMINATED BY ''", b"a\\-b-"),
+        ("SELECT 'nnb'", "OUTFILE FIELDS TERMINATED BY ',' ENCLOSED BY 'n'", b"nnnnnbn\n"),
+        ("SELECT 1 UNION SELECT 2", "OUTFILE", b"1\n2\n"),
+        ("SELECT id FROM t WHERE id = 9", "OUTFILE", b""),
+        ("SELECT a, id, b FROM t WHERE id = 1", "DUMPFILE", b"a\tb\nc\\d\"e,1\0\r"),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut db = Db::with(&[("secure_file_priv", &folder.path().display().to_string())]);
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b VARBINARY(9), c DECIMAL(6, 2), d DATE, l VARCHAR(5) CHARACTER SET latin1)");
+    db.run("INSERT INTO t VALUES (1, 'a\\tb\\nc\\\\d\"e,', '\\0\\r', 1.5, '2024-01-02', 'é'), (2, NULL, NULL, NULL, NULL, NULL)");
+    for (number, (query, into, expected)) in cases.iter().enumerate() {
+        let path = folder.path().join(format!("{number}.txt"));
+        let (kind, format) = into.split_once(' ').unwrap_or((into, ""));
+        let statement = format!("{query} INTO {kind} '{}' {format}", path.display());
+        db.run(&statement);
+        let written = std::fs::read(&path).expect("the file");
+        assert_eq!(
+            written.escape_ascii().to_string(),
+            expected.escape_ascii().to_string(),
+            "{statement}"
+        );
+        db.fails(&statement, 1086);
+    }
+}
+
+#[test]
+fn a_file_is_written_whole_where_it_may_be_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rows.txt");
+    let statement = |query: &str| format!("{query} INTO OUTFILE '{}'", path.display());
+    let mut db = Db::new();
+    db.fails(&statement("SELECT 1"), 1290);
+
+    let mut db = Db::with(&[("secure_file_priv", &folder.path().display().to_string())]);
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))");
+    db.run("INSERT INTO t VALUES (1, 'one'), (2, NULL), (3, 'a\\tb\\n')");
+    db.fails(&statement("SELECT EXP(id * 300) FROM t"), 1690);
+    db.fails(
+        &format!("SELECT id FROM t INTO DUMPFILE '{}'", path.display()),
+        1172,
+    );
+    assert!(!path.exists());
+    for elsewhere in [
+        "/tmp/porpoise-elsewhere.txt",
+        "../rows.txt",
+        "no/folder.txt",
+    ] {
+        let statement = format!("SELECT 1 INTO OUTFILE '{elsewhere}'");
+        assert!(db.try_run(&statement).is_err(), "{statement}");
+    }
+    for misplaced in [
+        "SELECT * FROM (SELECT 1 INTO @a) d",
+        "SELECT (SELECT 1 INTO @a)",
+        "SELECT 1 INTO @a UNION SELECT 2",
+        "(SELECT 1 INTO @a) UNION SELECT 2",
+        "WITH c AS (SELECT 1 INTO @a) SELECT * FROM c",
+    ] {
+        db.fails(misplaced, 3954);
+    }
+    // There and back.
+    assert_eq!(db.run(&statement("SELECT * FROM t")).affected_rows, 3);
+    db.run("CREATE TABLE u LIKE t");
+    db.run(&format!(
+        "LOAD DATA INFILE '{}' INTO TABLE u",
+        path.display()
+    ));
+    assert_eq!(
+        db.rows("SELECT COUNT(*) FROM t JOIN u USING (id) WHERE t.v <=> u.v"),
+        ["3"]
+    );
+    let content = format!("SELECT LOAD_FILE('{}')", path.display());
+    assert_eq!(db.rows(&content), ["1\tone\n2\t\\N\n3\ta\\\tb\\\n\n"]);
+    assert_eq!(db.rows("SELECT LOAD_FILE('/etc/hostname')"), ["NULL"]);
+}
+
 #[test]
 fn a_cycle_through_tables_and_rows_ends_at_once() {
     let mut db = Db::new();

@@ -180,6 +180,11 @@ kinds! {
     SetDefaultRole Nothing ["SET DEFAULT ROLE ALL TO w"];
     DropUser Nothing ["DROP USER IF EXISTS w"];
     RenameUser Nothing ["RENAME USER w TO z"];
+    CreateProgram Nothing [];
+    AlterRoutine Nothing [];
+    AlterEvent Nothing [];
+    Signal Nothing [];
+    GetDiagnostics Nothing [];
     DropStored ForeignKeyGraph ["DROP PROCEDURE IF EXISTS p", "DROP TRIGGER IF EXISTS p", "DROP EVENT IF EXISTS p"];
     CreateRole Nothing ["CREATE ROLE r"];
     DropRole Nothing ["DROP ROLE r"];

@@ -94,7 +94,7 @@ impl Binder<'_> {
         columns: &[usize],
         table: &Table,
     ) -> Result<InsertSource> {
-        let bound = self.query(query)?;
+        let bound = self.outermost_query(query)?;
         if bound.columns.len() != columns.len() {
             return Err(Error::column_count_mismatch(1));
         }
@@ -188,7 +188,7 @@ impl Binder<'_> {
             slot,
             columns,
             source: InsertSource::Load(Load {
-                format: FileFormat::of(&load.format)?,
+                format: FileFormat::of_input(&load.format)?,
                 charset,
                 ignore_lines: load.ignore_lines,
                 targets,

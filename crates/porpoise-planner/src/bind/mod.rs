@@ -39,15 +39,16 @@ use porpoise_core::variables::{SessionVars, Switches};
 use porpoise_expr::typing::collation::Coercibility;
 use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::{ResolvedNames, ast, stack};
-use porpoise_types::{DataType, RowLayout, Value};
+use porpoise_types::{Charset, DataType, RowLayout, Value};
 
 use crate::access::{AccessList, Need, PlanError};
+use crate::file_format::FileFormat;
 use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
 use crate::optimize::QueryTexts;
 use crate::plan::{
-    Destination, OnDuplicate, Plan, PlanKind, Query as QueryPlan, RowTriggers, SlotLayout, Subplan,
-    TableUse, Target, ViewCheck,
+    Destination, OnDuplicate, OutputFile, Plan, PlanKind, Query as QueryPlan, RowTriggers,
+    SlotLayout, Subplan, TableUse, Target, ViewCheck,
 };
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
@@ -671,7 +672,7 @@ impl Binder<'_> {
     }
 
     fn top_query(&mut self, query: &ast::Query) -> Result<PlanKind> {
-        let bound = self.query(query)?;
+        let bound = self.outermost_query(query)?;
         let into = match self.is_cursor {
             true => Destination::Program,
             false => self.destination(query, bound.columns.len())?,
@@ -694,6 +695,35 @@ impl Binder<'_> {
             into,
             max_execution_time_ms: self.hints.max_execution_time_ms,
         }))
+    }
+
+    /// `INTO OUTFILE` and `INTO DUMPFILE`.
+    fn output_file(&self, into: &ast::SelectInto) -> Result<Option<Box<OutputFile>>> {
+        let file = match into {
+            ast::SelectInto::Variables(_) => return Ok(None),
+            ast::SelectInto::DumpFile(path) => OutputFile {
+                path: path.clone(),
+                format: None,
+                charset: None,
+            },
+            ast::SelectInto::OutFile {
+                path,
+                charset,
+                format,
+            } => {
+                let by_name = |name: &ast::Ident| {
+                    Charset::by_name(name)
+                        .ok_or_else(|| Error::unknown_character_set(name.as_str()))
+                };
+                let charset = charset.as_ref().map(by_name).transpose()?;
+                OutputFile {
+                    path: path.clone(),
+                    format: Some(FileFormat::of_output(format)?),
+                    charset: charset.filter(|charset| *charset != Charset::Binary),
+                }
+            }
+        };
+        Ok(Some(Box::new(file)))
     }
 
     /// The expressions of SET, DO and CALL: an empty row's columns.
@@ -760,7 +790,10 @@ impl Binder<'_> {
                 let targets = targets.iter().map(|target| self.into_target(target));
                 Ok(Destination::Variables(targets.collect::<Result<_>>()?))
             }
-            Some(_) => Err(Error::not_supported_yet("SELECT INTO a file")),
+            Some(into) => Ok(match self.output_file(into)? {
+                Some(file) => Destination::File(file),
+                None => Destination::Client,
+            }),
         }
     }
 

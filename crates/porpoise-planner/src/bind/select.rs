@@ -46,6 +46,15 @@ pub fn usable_name(name: &str, at: usize) -> CompactString {
 impl Binder<'_> {
     /// A query expression with its WITH, ORDER BY and LIMIT.
     pub(super) fn query(&mut self, query: &ast::Query) -> Result<Query> {
+        match query.into {
+            Some(_) => Err(Error::misplaced_into()),
+            None => self.outermost_query(query),
+        }
+    }
+
+    /// Binds a query that may say INTO: nothing encloses it. The statement's own business is where
+    /// its rows go.
+    pub(super) fn outermost_query(&mut self, query: &ast::Query) -> Result<Query> {
         let visible = self.visible.len();
         if let Some(with) = &query.with {
             self.with(with)?;
@@ -105,9 +114,6 @@ impl Binder<'_> {
     pub(super) fn subquery(&mut self, query: &ast::Query) -> Result<Query> {
         if self.is_of_table {
             return Err(self.refuse_in_table(Disallowed::Nameless));
-        }
-        if query.into.is_some() {
-            return Err(Error::wrong_usage("INTO", "subquery"));
         }
         self.query(query)
     }

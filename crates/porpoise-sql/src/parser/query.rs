@@ -112,6 +112,7 @@ impl Parser<'_> {
         let mut left = self.intersections(first)?;
         while let Some(word) = self.eat_any(&["UNION", "EXCEPT"]) {
             self.chain()?;
+            self.check_into_follows()?;
             let op = if word == "UNION" {
                 SetOperator::Union
             } else {
@@ -130,9 +131,18 @@ impl Parser<'_> {
         Ok(left)
     }
 
+    /// Of the SELECTs of a set operation only the last may say INTO.
+    fn check_into_follows(&mut self) -> Result<()> {
+        match self.into {
+            Some(_) => Err(self.error(ParseErrorKind::MisplacedInto)),
+            None => Ok(()),
+        }
+    }
+
     fn intersections(&mut self, mut left: QueryBody) -> Result<QueryBody> {
         while self.eat("INTERSECT") {
             self.chain()?;
+            self.check_into_follows()?;
             let all = self.all_or_distinct();
             let right = self.query_term()?;
             left = QueryBody::SetOperation(Box::new(SetOperation {
