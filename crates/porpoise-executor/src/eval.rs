@@ -499,6 +499,19 @@ fn division_by_zero(exec: &mut Exec<'_>) -> Result<Value> {
     Ok(Value::Null)
 }
 
+/// Computes with signed integers; `None` where the result isn't one, or isn't plain.
+#[inline]
+fn of_integers(op: Arithmetic, a: i64, b: i64) -> Option<i64> {
+    match op {
+        Arithmetic::Add => a.checked_add(b),
+        Arithmetic::Subtract => a.checked_sub(b),
+        Arithmetic::Multiply => a.checked_mul(b),
+        Arithmetic::Modulo => a.checked_rem(b),
+        Arithmetic::IntegerDivide => a.checked_div(b),
+        _ => None,
+    }
+}
+
 /// Computes in the domain of the result's type; the planner has cast the operands to it.
 fn arithmetic(
     exec: &mut Exec<'_>,
@@ -508,6 +521,12 @@ fn arithmetic(
     ty: &DataType,
     expr: &Expr,
 ) -> Result<Value> {
+    if let (Value::Int(a), Value::Int(b), DataType::Int { unsigned, .. }) = (&left, &right, ty)
+        && !unsigned
+        && let Some(result) = of_integers(op, *a, *b)
+    {
+        return Ok(Value::Int(result));
+    }
     match op {
         Arithmetic::BitAnd => return Ok(Value::UInt(bits(&left) & bits(&right))),
         Arithmetic::BitOr => return Ok(Value::UInt(bits(&left) | bits(&right))),
