@@ -66,7 +66,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateProgram) -> Result<Completi
         definer,
         invoker: said.is_some_and(|said| said.invoker == Some(true)),
         deterministic: said.is_some_and(|said| said.deterministic == Some(true)),
-        sql_mode: convert::to_text(&ddl.session.get("sql_mode"), &DataType::varchar(0)).into(),
+        sql_mode: convert::to_text(&ddl.session.get("sql_mode"), &DataType::varchar(0)),
         client_charset: ddl.session.client_charset.name().into(),
         connection_collation: ddl.session.collation.name().into(),
         collation: collation_of(ddl, &catalog, &name.schema),

@@ -787,7 +787,7 @@ impl Binder<'_> {
                 if targets.len() != columns {
                     return Err(Error::wrong_value_count());
                 }
-                let targets = targets.iter().map(|target| self.into_target(target));
+                let targets = targets.iter().map(|target| self.target_of(target));
                 Ok(Destination::Variables(targets.collect::<Result<_>>()?))
             }
             Some(into) => Ok(match self.output_file(into)? {
@@ -798,7 +798,7 @@ impl Binder<'_> {
     }
 
     /// A variable that a value goes into.
-    fn into_target(&self, target: &ast::IntoTarget) -> Result<Target> {
+    fn target_of(&self, target: &ast::IntoTarget) -> Result<Target> {
         match target {
             ast::IntoTarget::User(name) => Ok(Target::User(name.0.to_lowercase())),
             ast::IntoTarget::Local(name) => {

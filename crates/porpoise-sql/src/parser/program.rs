@@ -229,7 +229,7 @@ impl Parser<'_> {
                 }
                 let cursor = self.ident()?;
                 self.expect("INTO")?;
-                let into = self.list(Self::into_target)?;
+                let into = self.list(Self::variable_target)?;
                 ProgramStep::Fetch { cursor, into }
             }
             "SET" if self.at_program_assignment() => {
@@ -275,7 +275,7 @@ impl Parser<'_> {
         self.at_word("NEW") || self.at_word("OLD")
     }
 
-    fn into_target(&mut self) -> Result<IntoTarget> {
+    fn variable_target(&mut self) -> Result<IntoTarget> {
         match self.is(TokenKind::Variable) {
             true => self.variable().map(IntoTarget::User),
             false => self.ident().map(IntoTarget::Local),
@@ -530,7 +530,7 @@ impl Parser<'_> {
             true => {
                 let number = self.expr()?;
                 let items = self.list(|p| {
-                    let target = p.into_target()?;
+                    let target = p.variable_target()?;
                     p.need(TokenKind::Eq)?;
                     if p.at_word("RETURNED_SQLSTATE") {
                         p.advance();
@@ -541,7 +541,7 @@ impl Parser<'_> {
                 Diagnostics::Condition { number, items }
             }
             false => Diagnostics::Statement(self.list(|p| {
-                let target = p.into_target()?;
+                let target = p.variable_target()?;
                 p.need(TokenKind::Eq)?;
                 let item = match p.at_word("NUMBER") {
                     true => StatementItem::Number,
