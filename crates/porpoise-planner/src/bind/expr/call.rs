@@ -15,16 +15,18 @@ use crate::bind::Binder;
 
 impl Binder<'_> {
     pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr> {
-        let is_stored =
-            function.schema.is_some() || porpoise_functions::find(&function.name).is_none();
-        if self.is_of_table && is_stored {
+        let is_grouping =
+            function.schema.is_none() && function.name.eq_ignore_ascii_case("grouping");
+        let is_built_in =
+            function.schema.is_none() && porpoise_functions::find(&function.name).is_some();
+        if self.is_of_table && !is_built_in {
             let mut name = quote::name(&function.name);
             if let Some(schema) = &function.schema {
                 name = format!("{}.{name}", quote::name(schema));
             }
             return Err(self.refuse_in_table(Disallowed::Function(name)));
         }
-        if is_stored {
+        if !is_built_in && !is_grouping {
             return self.stored_function(function);
         }
         if function.name.eq_ignore_ascii_case("name_const")
@@ -41,7 +43,7 @@ impl Binder<'_> {
                 }
             }
         }
-        if function.name.eq_ignore_ascii_case("grouping") {
+        if is_grouping {
             return Ok(Expr::new(
                 ExprKind::Call {
                     function: &hidden::GROUPING,
