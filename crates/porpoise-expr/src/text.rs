@@ -83,6 +83,7 @@ impl Expr {
                     CastKind::Implicit
                     | CastKind::Exact
                     | CastKind::Moment(_)
+                    | CastKind::MomentOrZero
                     | CastKind::Comparable { .. },
             } => operand.write_sql(names, out),
             ExprKind::Cast {
