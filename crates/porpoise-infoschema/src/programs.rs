@@ -166,7 +166,17 @@ impl Parsed {
         }
     }
 
+    fn data_access(&self) -> &str {
+        let altered = self.record().altered.data_access.as_deref();
+        let written = self.characteristics().data_access;
+        let written = written.unwrap_or(ast::DataAccess::ContainsSql);
+        altered.unwrap_or(written.sql())
+    }
+
     fn comment(&self) -> String {
+        if let Some(comment) = &self.record().altered.comment {
+            return comment.clone();
+        }
         let comment = self.characteristics().comment.unwrap_or_default();
         String::from_utf8_lossy(&comment).into_owned()
     }
@@ -263,14 +273,14 @@ impl Parsed {
 
     fn write_characteristics(&self, out: &mut String) {
         let said = self.characteristics();
-        let access = said.data_access.unwrap_or(ast::DataAccess::ContainsSql);
-        if access != ast::DataAccess::ContainsSql {
-            let _ = writeln!(out, "    {}", access_text(access));
+        let access = self.data_access();
+        if access != ast::DataAccess::ContainsSql.sql() {
+            let _ = writeln!(out, "    {access}");
         }
         if said.deterministic == Some(true) {
             out.push_str("    DETERMINISTIC\n");
         }
-        if said.invoker == Some(true) {
+        if self.record().invoker {
             out.push_str("    SQL SECURITY INVOKER\n");
         }
         let comment = self.comment();
@@ -303,15 +313,6 @@ fn timing(fired: &TriggerRecord) -> &'static str {
     match fired.is_before {
         true => "BEFORE",
         false => "AFTER",
-    }
-}
-
-fn access_text(access: ast::DataAccess) -> &'static str {
-    match access {
-        ast::DataAccess::ContainsSql => "CONTAINS SQL",
-        ast::DataAccess::NoSql => "NO SQL",
-        ast::DataAccess::ReadsSqlData => "READS SQL DATA",
-        ast::DataAccess::ModifiesSqlData => "MODIFIES SQL DATA",
     }
 }
 
@@ -411,7 +412,8 @@ fn routines(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
         }
         let record = parsed.record();
         let said = parsed.characteristics();
-        let access = said.data_access.unwrap_or(ast::DataAccess::ContainsSql);
+        let altered = record.altered.at_s.unwrap_or(record.created_s);
+        let altered = local_time(exec, altered);
         let created = local_time(exec, record.created_s);
         let mut values = vec![
             text(&record.name),
@@ -428,14 +430,14 @@ fn routines(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
             text("SQL"),
             text("SQL"),
             yes(said.deterministic == Some(true)),
-            text(access_text(access)),
+            text(parsed.data_access()),
             Value::Null,
             text(match record.invoker {
                 true => "INVOKER",
                 false => "DEFINER",
             }),
-            created.clone(),
             created,
+            altered,
             text(&record.sql_mode),
             text(parsed.comment()),
             text(&record.definer),
