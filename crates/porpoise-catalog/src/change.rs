@@ -8,9 +8,10 @@ use porpoise_core::error::Result;
 use porpoise_storage::{SpaceId, Store, Transaction};
 
 use crate::dictionary::{
-    Dictionary, KIND_SCHEMA, KIND_STATISTICS, KIND_TABLE, KIND_UNCLAIMED, KIND_VIEW, delete_record,
-    put_record, put_statistics, view_key,
+    Dictionary, KIND_PROGRAM, KIND_SCHEMA, KIND_STATISTICS, KIND_TABLE, KIND_UNCLAIMED, KIND_VIEW,
+    delete_record, program_key, put_record, put_statistics, view_key,
 };
+use crate::program::{ProgramKind, ProgramRecord, program_name};
 use crate::record::{SchemaRecord, TableRecord, ViewRecord};
 use crate::{Catalog, Relation, Schema, Statistics, Table, TableId, View};
 
@@ -89,6 +90,10 @@ impl<'a> CatalogChange<'a> {
         for relation in entry.relations.keys() {
             self.drop_relation(name, relation);
         }
+        for program in entry.programs.values() {
+            let record = &program.record;
+            self.drop_program(name, record.kind, &record.name);
+        }
         delete_record(&mut self.transaction, KIND_SCHEMA, name.as_bytes());
         self.catalog.schemas.remove(name);
     }
@@ -135,6 +140,35 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
+    /// Puts a program in place, new or changed.
+    pub fn put_program(&mut self, record: ProgramRecord) -> Result<()> {
+        let key = program_key(&record.schema, record.kind, &record.name);
+        put_record(&mut self.transaction, KIND_PROGRAM, &key, &record)?;
+        self.catalog.put_program(record);
+        Ok(())
+    }
+
+    /// Drops a program. Whether there was one of that kind and name.
+    pub fn drop_program(&mut self, schema: &str, kind: ProgramKind, name: &str) -> bool {
+        let Some(entry) = self.catalog.schemas.get_mut(schema) else {
+            return false;
+        };
+        let name = program_name(kind, name);
+        let taken = Arc::make_mut(entry).programs.remove(&name);
+        if let Some(program) = &taken {
+            let key = program_key(schema, kind, &program.record.name);
+            delete_record(&mut self.transaction, KIND_PROGRAM, &key);
+        }
+        taken.is_some()
+    }
+
+    /// Drops the triggers of a table.
+    fn drop_triggers(&mut self, schema: &str, table: &str) {
+        for trigger in self.catalog.triggers(schema, table) {
+            self.drop_program(schema, ProgramKind::Trigger, &trigger.record.name);
+        }
+    }
+
     /// Removes a table or view from the catalog, but not its rows. `None`: there is none of that
     /// name.
     pub fn detach_relation(&mut self, schema: &str, name: &str) -> Option<Relation> {
@@ -154,6 +188,7 @@ impl<'a> CatalogChange<'a> {
     /// Drops a table with its rows, or a view.
     pub fn drop_relation(&mut self, schema: &str, name: &str) {
         if let Some(Relation::Table(table)) = self.detach_relation(schema, name) {
+            self.drop_triggers(schema, name);
             delete_record(
                 &mut self.transaction,
                 KIND_STATISTICS,

@@ -4,6 +4,7 @@
 //! 's' schema              SchemaRecord
 //! 't' table id            TableRecord
 //! 'w' schema 0 name       ViewRecord
+//! 'p' schema 0 kind name  ProgramRecord
 //! 'i' table id            StatisticsRecord (ANALYZE TABLE)
 //! 'a' host 0 user         AccountRecord
 //! 'd'                     the key that says how users without an account are asked
@@ -38,6 +39,7 @@ use serde::de::DeserializeOwned;
 
 use super::change::Definitions;
 use super::expression::BindExpression;
+use super::program::{Compiled, ProgramKind, ProgramRecord, StoredProgram, program_name};
 use super::record::{SchemaRecord, TableRecord, ViewRecord};
 use super::statistics::StatisticsRecord;
 use super::{
@@ -61,6 +63,7 @@ pub const KIND_COMPONENT: u8 = b'c';
 pub(crate) const KIND_SCHEMA: u8 = b's';
 pub(crate) const KIND_TABLE: u8 = b't';
 pub(crate) const KIND_VIEW: u8 = b'w';
+pub(crate) const KIND_PROGRAM: u8 = b'p';
 pub(crate) const KIND_STATISTICS: u8 = b'i';
 pub(crate) const KIND_UNCLAIMED: u8 = b'x';
 
@@ -138,6 +141,9 @@ impl Dictionary {
             let state = Arc::new(TableState::new(locks));
             let view = View::of(record, TableId(last_table), state);
             catalog.put(&schema, &name, Relation::View(Arc::new(view)));
+        }
+        for (_, record) in read_kind::<ProgramRecord>(store, KIND_PROGRAM)? {
+            catalog.put_program(record);
         }
         let dictionary = Dictionary {
             lowers_names,
@@ -267,7 +273,24 @@ pub(crate) fn view_key(schema: &str, name: &str) -> Vec<u8> {
     key
 }
 
+pub(crate) fn program_key(schema: &str, kind: ProgramKind, name: &str) -> Vec<u8> {
+    let (_, name) = program_name(kind, name);
+    view_key(schema, &format!("{} {name}", kind.name()))
+}
+
 impl Catalog {
+    pub(crate) fn put_program(&mut self, record: ProgramRecord) {
+        if let Some(entry) = self.schemas.get_mut(&record.schema) {
+            let name = program_name(record.kind, &record.name);
+            let program = StoredProgram {
+                record,
+                compiled: Compiled::default(),
+            };
+            let programs = &mut Arc::make_mut(entry).programs;
+            programs.insert(name, Arc::new(program));
+        }
+    }
+
     pub(crate) fn add_schema(&mut self, schema: Schema) {
         let name = schema.name.clone();
         self.schemas.insert(
@@ -275,6 +298,7 @@ impl Catalog {
             Arc::new(SchemaEntry {
                 schema,
                 relations: HashMap::new(),
+                programs: HashMap::new(),
             }),
         );
     }

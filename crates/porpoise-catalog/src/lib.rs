@@ -12,6 +12,7 @@ mod definition;
 pub mod dictionary;
 pub mod expression;
 pub mod index_entry;
+pub mod program;
 pub mod record;
 pub mod statistics;
 pub mod virtual_table;
@@ -24,6 +25,7 @@ use hashbrown::HashMap;
 pub use change::{CatalogChange, Definitions};
 pub use definition::*;
 pub use dictionary::Dictionary;
+pub use program::StoredProgram;
 pub use statistics::{Histogram, Statistics};
 pub use virtual_table::VirtualTable;
 
@@ -54,6 +56,8 @@ pub struct SchemaEntry {
     /// Base tables and views, by name. Virtual tables are registered with [`virtual_table`]
     /// instead.
     pub relations: HashMap<CompactString, Relation>,
+    /// Procedures, functions and triggers, by kind and name in lower case.
+    pub programs: HashMap<program::ProgramName, Arc<StoredProgram>>,
 }
 
 /// What a name in FROM can stand for.
@@ -126,6 +130,40 @@ impl Catalog {
             Relation::Table(table) => Some(Arc::clone(table)),
             _ => None,
         }
+    }
+
+    /// A procedure, function or trigger.
+    pub fn program(
+        &self,
+        schema: &str,
+        kind: program::ProgramKind,
+        name: &str,
+    ) -> Option<Arc<StoredProgram>> {
+        let programs = &self.schema(schema)?.programs;
+        if programs.is_empty() {
+            return None;
+        }
+        programs.get(&program::program_name(kind, name)).cloned()
+    }
+
+    /// The triggers of a table, those of one time and event in the order in which they are fired.
+    pub fn triggers(&self, schema: &str, table: &str) -> Vec<Arc<StoredProgram>> {
+        let Some(entry) = self
+            .schema(schema)
+            .filter(|entry| !entry.programs.is_empty())
+        else {
+            return Vec::new();
+        };
+        let order = |program: &StoredProgram| {
+            let fired = program.record.trigger.as_ref()?;
+            (fired.table == table).then_some(fired.order)
+        };
+        let programs = entry.programs.values();
+        let fired = programs.filter_map(|program| Some((order(program)?, program)));
+        let mut fired: Vec<_> = fired.collect();
+        fired.sort_by_key(|(order, _)| *order);
+        let fired = fired.into_iter();
+        fired.map(|(_, program)| Arc::clone(program)).collect()
     }
 
     /// A schema's name as it was created.

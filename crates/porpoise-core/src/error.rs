@@ -48,7 +48,12 @@ pub struct Condition {
     pub sqlstate: &'static str,
     /// The text for people, its arguments filled in.
     pub message: String,
+    /// What SIGNAL said of it beside number and text; nothing for most.
+    pub items: Option<Box<SignalItems>>,
 }
+
+/// Items of a condition that SIGNAL gave a value.
+pub type SignalItems = Vec<(porpoise_sql::ast::SignalItem, String)>;
 
 /// A result whose error is this crate's, unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -60,6 +65,7 @@ impl Error {
             number,
             sqlstate,
             message,
+            items: None,
         }))
     }
 
@@ -81,6 +87,13 @@ impl Error {
             }
         };
         Error::new(ErrorKind::by_number(number), number, sqlstate, message)
+    }
+
+    /// A condition that SIGNAL raises.
+    pub fn signalled(number: u16, sqlstate: [u8; 5], message: String, items: SignalItems) -> Error {
+        let mut error = Error::from_remote(number, sqlstate, message);
+        error.0.items = (!items.is_empty()).then(|| Box::new(items));
+        error
     }
 
     /// The same error in other words.
@@ -626,4 +639,48 @@ errors! {
     HintHasNoEffect hint_has_no_effect(hint) = 1235 "42000" "Hint {} has no effect in this version of Porpoise";
     FlagHasNoEffect flag_has_no_effect(flag, variable) = 1235 "42000" "Flag '{}' of variable '{}' has no effect in this version of Porpoise";
     VariableHasNoEffect variable_has_no_effect(name) = 1235 "42000" "Variable '{}' has no effect in this version of Porpoise";
+    NoMatchingLabel no_matching_label(statement, label) = 1308 "42000" "{} with no matching label: {}";
+    ResultSetNotAllowed result_set_not_allowed(procedure) = 1312 "0A000" "PROCEDURE {} can't return a result set in the given context";
+    ReturnOutsideFunction return_outside_function() = 1313 "42000" "RETURN is only allowed in a FUNCTION";
+    WrongArgumentCount wrong_argument_count(kind, routine, expected, given) = 1318 "42000" "Incorrect number of arguments for {} {}; expected {}, got {}";
+    UndefinedCondition undefined_condition(name) = 1319 "42000" "Undefined CONDITION: {}";
+    NoReturnInFunction no_return_in_function(function) = 1320 "42000" "No RETURN found in FUNCTION {}";
+    FunctionWithoutReturn function_without_return(function) = 1321 "2F005" "FUNCTION {} ended without RETURN";
+    UndefinedCursor undefined_cursor(name) = 1324 "42000" "Undefined CURSOR: {}";
+    CursorAlreadyOpen cursor_already_open() = 1325 "24000" "Cursor is already open";
+    CursorNotOpen cursor_not_open() = 1326 "24000" "Cursor is not open";
+    WrongFetchCount wrong_fetch_count() = 1328 "HY000" "Incorrect number of FETCH variables";
+    DuplicateParameter duplicate_parameter(name) = 1330 "42000" "Duplicate parameter: {}";
+    DuplicateVariable duplicate_variable(name) = 1331 "42000" "Duplicate variable: {}";
+    DuplicateCondition duplicate_condition(name) = 1332 "42000" "Duplicate condition: {}";
+    DuplicateCursor duplicate_cursor(name) = 1333 "42000" "Duplicate cursor: {}";
+    CaseNotFound case_not_found() = 1339 "20000" "Case not found for CASE statement";
+    TriggerRowNotUpdatable trigger_row_not_updatable(row, time) = 1362 "HY000" "Updating of {} row is not allowed in {}trigger";
+    NoSuchTriggerRow no_such_trigger_row(row, event) = 1363 "HY000" "There is no {} row in on {} trigger";
+    RoutineExists routine_exists(kind, name) = 1304 "42000" "{} {} already exists";
+    NotAllowedInProgram not_allowed_in_program(statement) = 1314 "0A000" "{} is not allowed in stored procedures";
+    DynamicSqlInFunction dynamic_sql_in_function() = 1336 "0A000" "Dynamic SQL is not allowed in stored function or trigger";
+    VariableAfterCursor variable_after_cursor() = 1337 "42000" "Variable or condition declaration after cursor or handler declaration";
+    CursorAfterHandler cursor_after_handler() = 1338 "42000" "Cursor declaration after handler declaration";
+    TriggerExists trigger_exists() = 1359 "HY000" "Trigger already exists";
+    TriggerOnViewOrTemporary trigger_on_view_or_temporary(table) = 1361 "HY000" "Trigger's '{}' is view or temporary table";
+    TriggerInWrongSchema trigger_in_wrong_schema() = 1435 "HY000" "Trigger in wrong schema";
+    ReferencedTriggerMissing referenced_trigger_missing(name) = 3011 "HY000" "Referenced trigger '{}' for the given action time and event type does not exist.";
+    RoutineAccessDenied routine_access_denied(privilege, user, host, routine) = 1370 "42000" "{} command denied to user '{}'@'{}' for routine '{}'";
+    BadSqlState bad_sqlstate(text) = 1407 "42000" "Bad SQLSTATE: '{}'";
+    DuplicateHandler duplicate_handler() = 1413 "42000" "Duplicate handler declared in the same block";
+    OutArgumentNotVariable out_argument_not_variable(number, routine) = 1414 "42000" "OUT or INOUT argument {} for routine {} is not a variable or NEW pseudo-variable in BEFORE trigger";
+    ResultSetFromFunction result_set_from_function(kind) = 1415 "0A000" "Not allowed to return a result set from a {}";
+    CommitInFunction commit_in_function() = 1422 "HY000" "Explicit or implicit commit is not allowed in stored function or trigger.";
+    RecursiveFunction recursive_function() = 1424 "HY000" "Recursive stored functions and triggers are not allowed.";
+    TableUsedByCaller table_used_by_caller(table) = 1442 "HY000" "Can't update table '{}' in stored function/trigger because it is already used by statement which invoked this stored function/trigger.";
+    RecursionLimit recursion_limit(limit, routine) = 1456 "HY000" "Recursive limit {} (as set by the max_sp_recursion_depth variable) was exceeded for routine {}";
+    SignalledWarning signalled_warning() = 1642 "01000" "Unhandled user-defined warning condition";
+    SignalledNotFound signalled_not_found() = 1643 "02000" "Unhandled user-defined not found condition";
+    SignalledException signalled_exception() = 1644 "HY000" "Unhandled user-defined exception condition";
+    ResignalWithoutHandler resignal_without_handler() = 1645 "0K000" "RESIGNAL when handler not active";
+    SignalBadCondition signal_bad_condition() = 1646 "HY000" "SIGNAL/RESIGNAL can only use a CONDITION defined with SQLSTATE";
+    ConditionItemTooLong condition_item_too_long(item) = 1648 "HY000" "Data too long for condition item '{}'";
+    InvalidConditionNumber invalid_condition_number() = 1758 "35000" "Invalid condition number";
+    NoStackedDiagnostics no_stacked_diagnostics() = 3004 "0Z002" "GET STACKED DIAGNOSTICS when handler not active";
 }

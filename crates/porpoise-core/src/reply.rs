@@ -14,7 +14,7 @@
 //! ```
 
 use compact_str::CompactString;
-use porpoise_types::{DataType, Date, DateTime, Time};
+use porpoise_types::{DataType, Date, DateTime, Time, Value};
 
 use crate::error::{Error, Result};
 
@@ -130,6 +130,23 @@ pub trait Reply {
     fn end_row(&mut self) -> Result<()>;
     /// There are no more rows.
     fn end_rows(&mut self, completion: &Completion) -> Result<()>;
+
+    /// The rows that have ended are one of several answers: whatever follows is another one, an
+    /// error included.
+    fn more_follows(&mut self) {}
+
+    /// The rows under way end here: the statement failed, and a handler of the program that it
+    /// belongs to goes on.
+    fn abandon_rows(&mut self) -> Result<()> {
+        self.end_rows(&Completion::default())
+    }
+
+    /// A row's values, for the program that the statement belongs to: a cursor's, or those of
+    /// `SELECT … INTO` that go into the program's variables.
+    fn values(&mut self, values: Vec<(Value, DataType)>) -> Result<()> {
+        let _ = values;
+        Err(Error::engine_error("values without a program"))
+    }
 
     /// Asks the client for the content of a file of its own: LOAD DATA LOCAL. An `Err` if it can't
     /// be had.

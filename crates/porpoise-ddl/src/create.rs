@@ -220,6 +220,7 @@ impl Filling {
         plan.slots
             .push(SlotLayout::of_rows(table.name.clone(), table));
         plan.kind = PlanKind::Insert(Insert {
+            triggers: None,
             table: Arc::clone(table),
             slot,
             columns: self.columns,

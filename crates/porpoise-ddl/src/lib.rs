@@ -25,6 +25,7 @@ mod foreign_keys;
 pub mod histogram;
 pub mod lock;
 pub mod maintain;
+mod program;
 mod rename;
 pub mod statistics;
 mod table;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_catalog::dictionary::BUILT_IN_SCHEMAS;
+use porpoise_catalog::program::ProgramKind;
 use porpoise_catalog::{Catalog, Relation, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
@@ -106,7 +108,27 @@ pub fn execute(
         S::Truncate(name) => drop::truncate(ddl, name),
         S::RenameTable(pairs) => rename::rename(ddl, pairs),
         S::CreateView(create) => view::create(ddl, create),
+        S::CreateProgram(create) => program::create(ddl, create),
+        S::AlterRoutine(alter) => program::alter(ddl, alter),
+        S::DropStored {
+            kind,
+            if_exists,
+            name,
+        } => match kept_kind(kind) {
+            Some(kind) => program::drop(ddl, kind, *if_exists, name),
+            None => Err(Error::not_supported_yet("this statement")),
+        },
         _ => Err(Error::not_supported_yet("this statement")),
+    }
+}
+
+/// What DROP names, where it may be there.
+fn kept_kind(word: &str) -> Option<ProgramKind> {
+    match word {
+        "PROCEDURE" => Some(ProgramKind::Procedure),
+        "FUNCTION" => Some(ProgramKind::Function),
+        "TRIGGER" => Some(ProgramKind::Trigger),
+        _ => None,
     }
 }
 
@@ -167,7 +189,9 @@ pub fn is_ddl(statement: &ast::Statement) -> bool {
             | S::Truncate(_)
             | S::RenameTable(_)
             | S::CreateView(_)
-    )
+            | S::CreateProgram(_)
+            | S::AlterRoutine(_)
+    ) || matches!(statement, S::DropStored { kind, .. } if kept_kind(kind).is_some())
 }
 
 /// A table's full name.

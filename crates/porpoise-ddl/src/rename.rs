@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use porpoise_catalog::record::{TableRecord, ViewRecord};
-use porpoise_catalog::{CatalogChange, Relation};
+use porpoise_catalog::{CatalogChange, Relation, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
 use porpoise_planner::bind_table_expression;
@@ -76,6 +76,7 @@ pub fn move_relation(
             }
             let renamed = record.bind(Arc::clone(&table.state), bind_table_expression)?;
             change.put_table(&record, Arc::new(renamed))?;
+            move_triggers(change, &table, &record)?;
             foreign_keys::follow(ddl, change, &record, old, &foreign_keys::Renames::default())
         }
         Some(Relation::View(view)) => {
@@ -93,6 +94,28 @@ pub fn move_relation(
         }
         _ => Err(Error::no_such_table(&old.schema, &old.table)),
     }
+}
+
+/// Has the triggers of a table belong to what it is called now.
+///
+/// # Errors
+/// 1435 where that is in another schema.
+pub fn move_triggers(change: &mut CatalogChange<'_>, old: &Table, new: &TableRecord) -> Result<()> {
+    if (&old.schema, &old.name) == (&new.schema, &new.name) {
+        return Ok(());
+    }
+    let triggers = change.catalog().triggers(&old.schema, &old.name);
+    if old.schema != new.schema && !triggers.is_empty() {
+        return Err(Error::trigger_in_wrong_schema());
+    }
+    for trigger in triggers {
+        let mut record = trigger.record.clone();
+        if let Some(fired) = &mut record.trigger {
+            fired.table = new.name.clone();
+        }
+        change.put_program(record)?;
+    }
+    Ok(())
 }
 
 /// Renames a table's record, with the checks that were named after it.

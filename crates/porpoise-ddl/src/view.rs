@@ -38,6 +38,8 @@ impl Ddl<'_> {
             literals: &[],
             sql: self.sql,
             contents: &porpoise_planner::UnknownContents,
+            variables: None,
+            programs: Some(&porpoise_programs::functions::PROGRAMS),
             trace: None,
         };
         let accounts = &self.shared.accounts;
@@ -50,18 +52,7 @@ impl Ddl<'_> {
     /// The account whose rights a view is to have: the session's, unless DEFINER names another.
     /// (ALTER VIEW keeps none.)
     fn definer(&mut self, create: &ast::CreateView, name: &Name) -> Result<String> {
-        let (own_user, own_host) = match &self.session.account {
-            Some(account) => (account.user.clone(), account.host.clone()),
-            None => (self.session.user.clone(), self.session.host.clone()),
-        };
-        let (user, host) = match &create.definer {
-            Some(ast::Account::Named { user, host }) => {
-                let host = host.as_ref().map_or("%", |host| host.as_str());
-                (user.0.clone(), host.to_ascii_lowercase().into())
-            }
-            _ => (own_user, own_host),
-        };
-        self.check_definer(&user, &host)?;
+        let definer = self.definer_of(create.definer.as_ref())?;
         // A view that has somebody else's rights is not changed by who couldn't have given it
         // these.
         let old = match create.alter {
@@ -76,6 +67,23 @@ impl Ddl<'_> {
             let (user, host) = old.definer_name();
             self.check_definer(user, host)?;
         }
+        Ok(definer)
+    }
+
+    /// The account that DEFINER names, or the session's own, if the session may name it.
+    pub(crate) fn definer_of(&mut self, definer: Option<&ast::Account>) -> Result<String> {
+        let (own_user, own_host) = match &self.session.account {
+            Some(account) => (account.user.clone(), account.host.clone()),
+            None => (self.session.user.clone(), self.session.host.clone()),
+        };
+        let (user, host) = match definer {
+            Some(ast::Account::Named { user, host }) => {
+                let host = host.as_ref().map_or("%", |host| host.as_str());
+                (user.0.clone(), host.to_ascii_lowercase().into())
+            }
+            _ => (own_user, own_host),
+        };
+        self.check_definer(&user, &host)?;
         Ok(format!("{user}@{host}"))
     }
 

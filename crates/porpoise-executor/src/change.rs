@@ -10,14 +10,15 @@ use porpoise_core::error::{Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::EvalContext;
 use porpoise_expr::SlotId;
-use porpoise_planner::plan::UpdateTarget;
-use porpoise_planner::plan::{Delete, Update};
+use porpoise_planner::plan::{Delete, RowTriggers, Update, UpdateTarget};
+use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_types::{KeyBuf, Value};
 
 use crate::Exec;
 use crate::eval::Evaluate;
 use crate::operator;
 use crate::row_buffer::RowBuffer;
+use crate::stored::fire;
 use crate::write::RowUpdate;
 use crate::write::Written;
 use crate::write::duplicate_entry;
@@ -55,7 +56,11 @@ fn assign(
             None => defaults::default_value(exec, column, target.slot, true)?,
             Some(expr) => {
                 let value = expr.eval(exec)?;
-                column_value::store(exec, column, value, &expr.ty)?
+                match value.is_null() && target.triggers.is_some() {
+                    // A trigger may yet give it another.
+                    true => value,
+                    false => column_value::store(exec, column, value, &expr.ty)?,
+                }
             }
         };
         exec.set_column(target.slot, assignment.column, &value);
@@ -85,15 +90,22 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
     } = target;
     let slot = *slot;
     let position = slot.0 as usize;
-    compute_generated(exec, table, slot, &changes.generated)?;
-    if exec.frame.slots[position].bytes == old {
+    if let Some(triggers) = &target.triggers
+        && triggers.has(TriggerTime::Before, TriggerEvent::Update)
+    {
+        before_update(exec, target, triggers, old)?;
+    } else {
+        compute_generated(exec, table, slot, &changes.generated)?;
+        if exec.frame.slots[position].bytes == old {
+            after_update(exec, target, old)?;
+            return Ok(Updated::Same);
+        }
+        stamp(exec, target)?;
+    }
+    if target.triggers.is_some() && exec.frame.slots[position].bytes == old {
+        after_update(exec, target, old)?;
         return Ok(Updated::Same);
     }
-    for &column in &changes.stamped {
-        let now = defaults::now_for(exec, &table.columns[column].ty);
-        exec.set_column(slot, column, &now);
-    }
-    compute_generated(exec, table, slot, &changes.generated_of_stamped)?;
     row_check::check_row(exec, table, slot, changes.checks.iter().copied())?;
     row_check::check_views(exec, checks)?;
     let row = &mut exec.frame.slots[position];
@@ -115,10 +127,88 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
                     exec.raise_auto_increment(table, value.saturating_add(1))?;
                 }
             }
+            after_update(exec, target, old)?;
             Ok(Updated::Changed)
         }
         Written::Duplicate { index, .. } => Ok(Updated::Duplicate(index)),
     }
+}
+
+/// Gives ON UPDATE CURRENT_TIMESTAMP columns of a row that changes their value.
+fn stamp(exec: &mut Exec<'_>, target: &UpdateTarget) -> Result<()> {
+    let (table, changes) = (&target.table, &target.changes);
+    for &column in &changes.stamped {
+        let now = defaults::now_for(exec, &table.columns[column].ty);
+        exec.set_column(target.slot, column, &now);
+    }
+    compute_generated(exec, table, target.slot, &changes.generated_of_stamped)
+}
+
+/// Fires the triggers before the row in the slot is written, which may give its columns other values.
+fn before_update(
+    exec: &mut Exec<'_>,
+    target: &UpdateTarget,
+    triggers: &RowTriggers,
+    old: &[u8],
+) -> Result<()> {
+    let UpdateTarget {
+        table,
+        slot,
+        changes,
+        ..
+    } = target;
+    let position = slot.0 as usize;
+    row_check::compute_generated(exec, table, *slot, changes.generated.iter().copied())?;
+    if exec.frame.slots[position].bytes != old {
+        stamp(exec, target)?;
+    }
+    let new = exec.frame.slots[position].bytes.clone();
+    let fired = (triggers, TriggerTime::Before, TriggerEvent::Update);
+    for (column, value) in fire(exec, table, fired, Some(&new), Some(old))? {
+        exec.set_column(*slot, column, &value);
+    }
+    let columns = 0..table.columns.len();
+    row_check::compute_generated(exec, table, *slot, columns.clone())?;
+    row_check::check_nulls(exec, table, *slot, columns)
+}
+
+fn after_update(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Result<()> {
+    if let Some(triggers) = &target.triggers {
+        let new = exec.frame.slots[target.slot.0 as usize].bytes.clone();
+        let fired = (&**triggers, TriggerTime::After, TriggerEvent::Update);
+        fire(exec, &target.table, fired, Some(&new), Some(old))?;
+    }
+    Ok(())
+}
+
+/// Deletes a row that is locked, with what belongs to it.
+pub(crate) fn delete_row(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    triggers: Option<&RowTriggers>,
+    key: &[u8],
+    row: &[u8],
+) -> Result<()> {
+    let Some(triggers) = triggers else {
+        return exec.delete_related(table, key, row);
+    };
+    let delete = TriggerEvent::Delete;
+    fire(
+        exec,
+        table,
+        (triggers, TriggerTime::Before, delete),
+        None,
+        Some(row),
+    )?;
+    exec.delete_related(table, key, row)?;
+    fire(
+        exec,
+        table,
+        (triggers, TriggerTime::After, delete),
+        None,
+        Some(row),
+    )?;
+    Ok(())
 }
 
 fn compute_generated(
@@ -241,7 +331,8 @@ pub fn delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
                 }
                 let row = std::mem::take(&mut exec.frame.slots[slot.0 as usize]);
                 let savepoint = exec.savepoint_for(plan.ignore)?;
-                let outcome = exec.delete_related(table, &row.key, &row.bytes);
+                let triggers = plan.triggers.get(number).and_then(Option::as_deref);
+                let outcome = delete_row(exec, table, triggers, &row.key, &row.bytes);
                 exec.frame.slots[slot.0 as usize] = row;
                 match outcome {
                     Err(error) if plan.ignore && insert::is_row_error(&error) => {

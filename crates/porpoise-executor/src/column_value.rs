@@ -4,6 +4,7 @@ use porpoise_catalog::Column;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::EvalContext;
 use porpoise_planner::plan::{Insert, InsertSource};
+use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_types::{Charset, DataType, Loss, StoreError, Value, convert};
 
 use crate::Exec;
@@ -154,6 +155,11 @@ pub fn store_given(
         return Ok(None);
     }
     let single = matches!(&plan.source, InsertSource::Values(rows) if rows.len() == 1);
+    let is_void = value.is_null() && !definition.nullable;
+    if is_void && definition.generated.is_none() && fires_before(plan) {
+        // A trigger may yet give it a value.
+        return Ok(Some(value));
+    }
     if single && value.is_null() && !definition.nullable && !plan.ignore {
         return Err(Error::column_cannot_be_null(&definition.name));
     }
@@ -165,6 +171,12 @@ pub fn store_given(
         return Ok(None);
     }
     Ok(Some(value))
+}
+
+/// Whether triggers are fired before a row is inserted.
+pub(crate) fn fires_before(plan: &Insert) -> bool {
+    let triggers = plan.triggers.as_deref();
+    triggers.is_some_and(|triggers| triggers.has(TriggerTime::Before, TriggerEvent::Insert))
 }
 
 pub(crate) fn is_zero(value: &Value) -> bool {

@@ -9,7 +9,7 @@ use porpoise_planner::plan::Insert;
 use porpoise_types::{DataType, Value};
 
 use crate::Exec;
-use crate::column_value::store;
+use crate::column_value::{fires_before, store};
 use crate::eval::Evaluate;
 use crate::insert::Given;
 use crate::row_check::compute_generated;
@@ -43,6 +43,7 @@ pub fn with_defaults(
         }
         match &column.default {
             ColumnDefault::Expression { .. } => missing = true,
+            ColumnDefault::None if fires_before(plan) => {}
             _ => values[position] = default_value(exec, column, plan.slot, strict)?,
         }
     }

@@ -16,7 +16,7 @@ use porpoise_expr::{Arithmetic, Comparison, Domain, EvalContext, Expr, ExprKind,
 use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
-use crate::Exec;
+use crate::{Exec, stored};
 
 /// Evaluation of expressions over the frame's current rows.
 pub trait Evaluate {
@@ -50,7 +50,7 @@ impl Evaluate for Expr {
     fn eval(&self, exec: &mut Exec<'_>) -> Result<Value> {
         match &self.kind {
             ExprKind::Literal(value) => Ok(value.clone()),
-            ExprKind::Parameter(number) => {
+            ExprKind::Parameter(number) | ExprKind::Variable(number) => {
                 Ok(exec.parameters.get(*number).cloned().unwrap_or(Value::Null))
             }
             ExprKind::Column { slot, column, .. } => {
@@ -245,6 +245,10 @@ impl Evaluate for Expr {
                 function,
                 arguments,
             } => call(exec, function, arguments, &self.ty),
+            ExprKind::Stored {
+                function,
+                arguments,
+            } => stored::call(exec, function.as_ref(), arguments),
             ExprKind::Row(_) => Err(Error::operand_columns(1)),
             ExprKind::Subquery { number, kind } => exec.subquery(*number, kind),
             ExprKind::Aggregate(_) => Err(Error::invalid_group_function_use()),
@@ -495,6 +499,19 @@ fn division_by_zero(exec: &mut Exec<'_>) -> Result<Value> {
     Ok(Value::Null)
 }
 
+/// Computes with signed integers; `None` where the result isn't one, or isn't plain.
+#[inline]
+fn of_integers(op: Arithmetic, a: i64, b: i64) -> Option<i64> {
+    match op {
+        Arithmetic::Add => a.checked_add(b),
+        Arithmetic::Subtract => a.checked_sub(b),
+        Arithmetic::Multiply => a.checked_mul(b),
+        Arithmetic::Modulo => a.checked_rem(b),
+        Arithmetic::IntegerDivide => a.checked_div(b),
+        _ => None,
+    }
+}
+
 /// Computes in the domain of the result's type; the planner has cast the operands to it.
 fn arithmetic(
     exec: &mut Exec<'_>,
@@ -504,6 +521,12 @@ fn arithmetic(
     ty: &DataType,
     expr: &Expr,
 ) -> Result<Value> {
+    if let (Value::Int(a), Value::Int(b), DataType::Int { unsigned, .. }) = (&left, &right, ty)
+        && !unsigned
+        && let Some(result) = of_integers(op, *a, *b)
+    {
+        return Ok(Value::Int(result));
+    }
     match op {
         Arithmetic::BitAnd => return Ok(Value::UInt(bits(&left) & bits(&right))),
         Arithmetic::BitOr => return Ok(Value::UInt(bits(&left) | bits(&right))),

@@ -10,13 +10,15 @@ use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::EvalContext;
 use porpoise_expr::{Expr, ExprKind};
-use porpoise_planner::plan::{Insert, InsertSource, Node, OnDuplicate};
+use porpoise_planner::plan::{Insert, InsertSource, Node, OnDuplicate, RowTriggers};
+use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_types::{DataType, Value};
 
-use crate::column_value::{number, store_given};
-use crate::defaults::with_defaults;
+use crate::column_value::{is_zero, number, store_given};
+use crate::defaults::{implicit_default, with_defaults};
 use crate::eval::Evaluate;
-use crate::row_check::{check_views, finish_row};
+use crate::row_check::{check_views, compute_generated, finish_row};
+use crate::stored::fire;
 use crate::write::{Written, duplicate_entry};
 use crate::{Exec, change, load, operator};
 
@@ -152,7 +154,10 @@ fn given_values(exec: &mut Exec<'_>, plan: &Insert, row: &[Option<Expr>]) -> Res
         given.push(match expr {
             None => None,
             Some(expr) => {
-                if !matches!(expr.kind, ExprKind::Literal(_) | ExprKind::Parameter(_)) {
+                if !matches!(
+                    expr.kind,
+                    ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Variable(_)
+                ) {
                     // The expression may read columns given before it.
                     let values = with_defaults(exec, plan, &given, false)?;
                     exec.fill(plan.slot, &values)?;
@@ -176,9 +181,16 @@ pub fn insert_row_of(
     let table = &plan.table;
     counts.records += 1;
     let mut values = with_defaults(exec, plan, given, true)?;
+    let chosen = match &plan.triggers {
+        Some(triggers) if triggers.has(TriggerTime::Before, TriggerEvent::Insert) => {
+            before_insert(exec, plan, triggers, given, &mut values)?
+        }
+        _ => None,
+    };
     if let Some(position) = table.auto_increment_column() {
         let at = plan.columns.iter().position(|&column| column == position);
-        match at.and_then(|at| given[at].take()) {
+        let given = at.and_then(|at| given[at].take());
+        match chosen.or(given) {
             Some(value) => {
                 if let Ok(value) = u64::try_from(number(&value)) {
                     counts.given = Some(value);
@@ -236,6 +248,39 @@ pub fn insert_row_of(
     }
 }
 
+/// Fires the triggers before a row is inserted: they see its generated columns, and no automatic
+/// value yet. What they have given the AUTO_INCREMENT column, if they have.
+fn before_insert(
+    exec: &mut Exec<'_>,
+    plan: &Insert,
+    triggers: &RowTriggers,
+    given: &[Given],
+    values: &mut [Value],
+) -> Result<Option<Value>> {
+    let table = &plan.table;
+    let automatic = table.auto_increment_column();
+    let is_given = |column: usize| {
+        let at = plan.columns.iter().position(|&known| known == column);
+        at.is_some_and(|at| given.get(at).is_some_and(Option::is_some))
+    };
+    let unset = automatic.filter(|&column| !is_given(column));
+    if let Some(column) = unset {
+        values[column] = implicit_default(&table.columns[column].ty);
+    }
+    exec.fill(plan.slot, values)?;
+    compute_generated(exec, table, plan.slot, 0..table.columns.len())?;
+    let row = exec.frame.slots[plan.slot.0 as usize].bytes.clone();
+    let fired = (triggers, TriggerTime::Before, TriggerEvent::Insert);
+    let mut chosen = None;
+    for (column, value) in fire(exec, table, fired, Some(&row), None)? {
+        if Some(column) == automatic {
+            chosen = (!is_zero(&value) && !value.is_null()).then(|| value.clone());
+        }
+        values[column] = value;
+    }
+    Ok(chosen)
+}
+
 /// Errors of a row that IGNORE turns into warnings.
 pub fn is_row_error(error: &Error) -> bool {
     matches!(
@@ -261,6 +306,10 @@ fn write(
         let (index, other) = match exec.insert_related(table, key, row)? {
             Written::Done => {
                 counts.affected += 1;
+                if let Some(triggers) = &plan.triggers {
+                    let fired = (&**triggers, TriggerTime::After, TriggerEvent::Insert);
+                    fire(exec, table, fired, Some(row), None)?;
+                }
                 return Ok(());
             }
             Written::Duplicate { index, primary_key } => (index, primary_key),
@@ -275,7 +324,7 @@ fn write(
             OnDuplicate::Error => return Err(duplicate_entry(exec, table, index, row)),
             OnDuplicate::Replace => {
                 if let Some(existing) = exec.lock_and_read(table, &other)? {
-                    exec.delete_related(table, &other, &existing)?;
+                    change::delete_row(exec, table, plan.triggers.as_deref(), &other, &existing)?;
                     counts.affected += 1;
                     counts.duplicates += 1;
                 }

@@ -31,6 +31,7 @@ mod output_file;
 mod row_buffer;
 pub mod row_check;
 pub mod statement;
+pub mod stored;
 mod subquery;
 mod value_list;
 pub mod virtual_table;
@@ -43,7 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use porpoise_catalog::Catalog;
+use porpoise_catalog::{Catalog, TableId};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::{RandomSequence, SessionVars};
 use porpoise_expr::{EvalContext, Expr};
@@ -91,6 +92,8 @@ pub struct Exec<'a> {
     pub row_number: u64,
     /// The plans of the statement's subqueries, as `Plan::subplans`.
     subplans: &'a [Option<Subplan>],
+    /// The tables that the statement uses itself, where it runs programs.
+    own_tables: &'a [TableId],
     /// What is kept from row to row; most statements keep nothing.
     kept: Option<Box<Kept<'a>>>,
 }
@@ -136,6 +139,16 @@ impl View<'_> {
             View::Uncommitted(_) => true,
             View::Transaction(transaction) => transaction.reads_uncommitted(),
             View::None | View::Snapshot(_) => false,
+        }
+    }
+
+    /// The same view, for a statement within the statement.
+    pub(crate) fn reborrow(&mut self) -> View<'_> {
+        match self {
+            View::None => View::None,
+            View::Snapshot(snapshot) => View::Snapshot(snapshot.clone()),
+            View::Uncommitted(read) => View::Uncommitted(read.clone()),
+            View::Transaction(transaction) => View::Transaction(transaction),
         }
     }
 }
@@ -232,6 +245,7 @@ impl<'a> Exec<'a> {
         let plan = plan.get();
         let mut exec = Exec::of_rows(session, engine, catalog, view, &plan.slots, parameters);
         exec.subplans = &plan.subplans;
+        exec.own_tables = &plan.own_tables;
         exec
     }
 
@@ -258,6 +272,33 @@ impl<'a> Exec<'a> {
             started_us,
             row_number: 0,
             subplans: &[],
+            own_tables: &[],
+            kept: None,
+        }
+    }
+
+    /// To evaluate an expression over a program's variables alone.
+    #[inline]
+    pub fn of_values(
+        session: &'a mut SessionState,
+        engine: &'a Shared,
+        catalog: &'a Catalog,
+        values: &'a [Value],
+    ) -> Exec<'a> {
+        let started_us = session.statement.started_us;
+        Exec {
+            frame: Frame::default(),
+            layouts: &[],
+            parameters: values,
+            session,
+            engine,
+            catalog,
+            view: View::None,
+            foreign_keys: None,
+            started_us,
+            row_number: 0,
+            subplans: &[],
+            own_tables: &[],
             kept: None,
         }
     }

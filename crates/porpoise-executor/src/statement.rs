@@ -5,7 +5,7 @@ use std::sync::Arc;
 use porpoise_core::error::Result;
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
 use porpoise_expr::{Expr, ExprKind};
-use porpoise_planner::plan::{Node, Plan, PlanKind, Query};
+use porpoise_planner::plan::{Destination, Node, Plan, PlanKind, Query, Target};
 use porpoise_session::check::Privileged;
 use porpoise_types::{DataType, Value, convert};
 
@@ -60,17 +60,19 @@ fn send_result(
     columns: &[ResultColumn],
     reply: &mut dyn Reply,
 ) -> Result<()> {
-    if !query.into.is_empty() {
-        return assign_variables(exec, query, reply);
-    }
-    if let Some(file) = &query.file {
-        let rows = output_file::write_rows(exec, query, file)?;
-        exec.session.found_rows = rows;
-        let completion = Completion {
-            affected_rows: rows,
-            ..Completion::default()
-        };
-        return finish_change(exec, completion, reply);
+    match &query.into {
+        Destination::Client => {}
+        Destination::File(file) => {
+            let rows = output_file::write_rows(exec, query, file)?;
+            exec.session.found_rows = rows;
+            let completion = Completion {
+                affected_rows: rows,
+                ..Completion::default()
+            };
+            return finish_change(exec, completion, reply);
+        }
+        Destination::Variables(targets) => return assign_variables(exec, query, targets, reply),
+        Destination::Program => return give_rows(exec, query, reply),
     }
     // With SQL_CALC_FOUND_ROWS the limit is applied here, and the input read to its end.
     let (node, mut skip, mut left) = match &query.node {
@@ -118,7 +120,26 @@ fn send_result(
     })
 }
 
-fn assign_variables(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result<()> {
+/// A cursor's rows.
+fn give_rows(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result<()> {
+    let mut input = operator::build(&query.node);
+    input.open(exec)?;
+    while input.next(exec)? {
+        let mut values = Vec::with_capacity(query.output.len());
+        for expr in &query.output {
+            values.push((expr.eval(exec)?, expr.ty.clone()));
+        }
+        reply.values(values)?;
+    }
+    reply.ok(&Completion::default())
+}
+
+fn assign_variables(
+    exec: &mut Exec<'_>,
+    query: &Query,
+    targets: &[Target],
+    reply: &mut dyn Reply,
+) -> Result<()> {
     let mut input = operator::build(&query.node);
     input.open(exec)?;
     if !input.next(exec)? {
@@ -127,15 +148,22 @@ fn assign_variables(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -
             .warn(porpoise_core::error::Level::Warning, error.into_condition());
         return finish_change(exec, Completion::default(), reply);
     }
-    let mut values = Vec::with_capacity(query.into.len());
+    let mut values = Vec::with_capacity(targets.len());
     for expr in &query.output {
         values.push((expr.eval(exec)?, expr.ty.clone()));
     }
     if input.next(exec)? {
         return Err(crate::Error::too_many_rows());
     }
-    for (name, (value, ty)) in query.into.iter().zip(values) {
-        exec.session.set_user_variable(name, value, ty);
+    let mut own = Vec::new();
+    for (target, (value, ty)) in targets.iter().zip(values) {
+        match target {
+            Target::User(name) => exec.session.set_user_variable(name, value, ty),
+            Target::Local(_) => own.push((value, ty)),
+        }
+    }
+    if !own.is_empty() {
+        reply.values(own)?;
     }
     finish_change(
         exec,

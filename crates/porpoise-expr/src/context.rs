@@ -75,12 +75,20 @@ pub trait EvalContext {
     /// 1317.
     #[inline]
     fn check_interrupt(&self) -> Result<()> {
-        let vars = self.vars();
-        if vars.interrupt.is_signalled() {
-            heed(vars)
-        } else {
-            Ok(())
-        }
+        check_interrupt(self.vars())
+    }
+}
+
+/// As [`EvalContext::check_interrupt`], for what runs between statements.
+///
+/// # Errors
+/// 1317.
+#[inline]
+pub fn check_interrupt(vars: &SessionVars) -> Result<()> {
+    if vars.interrupt.is_signalled() {
+        heed(vars)
+    } else {
+        Ok(())
     }
 }
 

@@ -262,3 +262,13 @@ pub const fn volatile(
         ..pure(name, arity, argument_kinds, returns, eval)
     }
 }
+
+/// A stored function, as expressions know it. Who evaluates them knows more of it.
+pub trait StoredFunction: std::fmt::Debug + Send + Sync {
+    /// Schema and name, quoted.
+    fn name(&self) -> String;
+    /// Whether it is declared to give the same value for the same arguments.
+    fn is_deterministic(&self) -> bool;
+    /// What it is, for who evaluates it.
+    fn as_any(&self) -> &dyn std::any::Any;
+}

@@ -54,10 +54,12 @@ impl Expr {
         };
         match &self.kind {
             ExprKind::Literal(value) => write_value(value, &self.ty, out),
-            ExprKind::Parameter(number) => match names.parameter(*number) {
-                Some(value) => write_value(value, &self.ty, out),
-                None => out.push('?'),
-            },
+            ExprKind::Parameter(number) | ExprKind::Variable(number) => {
+                match names.parameter(*number) {
+                    Some(value) => write_value(value, &self.ty, out),
+                    None => out.push('?'),
+                }
+            }
             ExprKind::Column { slot, column, .. } => {
                 names.write_column(*slot, *column as usize, out)
             }
@@ -219,6 +221,15 @@ impl Expr {
                 arguments,
             } => {
                 out.push_str(&function.name.to_ascii_lowercase());
+                out.push('(');
+                list(arguments, ",", out);
+                out.push(')');
+            }
+            ExprKind::Stored {
+                function,
+                arguments,
+            } => {
+                out.push_str(&function.name());
                 out.push('(');
                 list(arguments, ",", out);
                 out.push(')');

@@ -5,10 +5,12 @@
 //! (`porpoise_types::RowLayout`). A correlated subquery therefore reads its outer query's columns
 //! like any others.
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 use porpoise_types::{Collation, DataType, Value};
 
-use super::function::{Function, Purity};
+use super::function::{Function, Purity, StoredFunction};
 use super::typing::collation::Coercibility;
 
 /// Where a row source keeps its current row, unique in a statement.
@@ -34,6 +36,8 @@ pub enum ExprKind {
     Literal(Value),
     /// The n-th parameter of the statement: a `?`, or a literal that the digest took out.
     Parameter(usize),
+    /// A variable of the program that the statement belongs to: its value is among the parameters.
+    Variable(usize),
     /// A column of the current row of a table, a derived table, a grouping.
     Column {
         /// Whose row.
@@ -164,6 +168,13 @@ pub enum ExprKind {
         /// Which function.
         function: &'static Function,
         /// Converted to the kinds that the function takes.
+        arguments: Vec<Expr>,
+    },
+    /// A call of a stored function.
+    Stored {
+        /// Which function.
+        function: Arc<dyn StoredFunction>,
+        /// As they are: the function's parameters convert them.
         arguments: Vec<Expr>,
     },
     /// Only as an operand of a row comparison or IN.
@@ -310,6 +321,7 @@ macro_rules! visit_operands {
         match $kind {
             ExprKind::Literal(_)
             | ExprKind::Parameter(_)
+            | ExprKind::Variable(_)
             | ExprKind::Column { .. }
             | ExprKind::UserVariable(_)
             | ExprKind::SystemVariable { .. }
@@ -325,6 +337,10 @@ macro_rules! visit_operands {
             | ExprKind::Or(operands)
             | ExprKind::Row(operands)
             | ExprKind::Call {
+                arguments: operands,
+                ..
+            }
+            | ExprKind::Stored {
                 arguments: operands,
                 ..
             } => operands.$iter().for_each($visit),
@@ -453,6 +469,7 @@ impl Expr {
             | ExprKind::UserVariable(_)
             | ExprKind::AssignUserVariable { .. }
             | ExprKind::Aggregate(_)
+            | ExprKind::Stored { .. }
             | ExprKind::Subquery { .. } => true,
             ExprKind::Call { function, .. } => function.purity == Purity::Volatile,
             _ => false,
@@ -490,7 +507,9 @@ impl Expr {
     /// Gives another value each time, or has effects.
     pub fn is_volatile(&self) -> bool {
         self.any(&mut |part| match &part.kind {
-            ExprKind::UserVariable(_) | ExprKind::AssignUserVariable { .. } => true,
+            ExprKind::UserVariable(_)
+            | ExprKind::AssignUserVariable { .. }
+            | ExprKind::Stored { .. } => true,
             ExprKind::Call { function, .. } => function.purity == Purity::Volatile,
             _ => false,
         })
@@ -518,6 +537,7 @@ impl Expr {
                         .get(*a)
                         .is_some_and(|value| literals.get(*b) == Some(value))
             }
+            (ExprKind::Variable(a), ExprKind::Variable(b)) => a == b,
             (ExprKind::UserVariable(a), ExprKind::UserVariable(b)) => a == b,
             (ExprKind::Aggregate(a), ExprKind::Aggregate(b)) => a == b,
             (
@@ -670,6 +690,16 @@ impl Expr {
                     && f.purity != Purity::Volatile
                     && all(a, b)
             }
+            (
+                ExprKind::Stored {
+                    function: f,
+                    arguments: a,
+                },
+                ExprKind::Stored {
+                    function: g,
+                    arguments: b,
+                },
+            ) => Arc::ptr_eq(f, g) && f.is_deterministic() && all(a, b),
             // Who names an expression by its alias has its subquery as well, not another that reads
             // alike.
             (

@@ -84,6 +84,8 @@ fn context<'a>(
         literals: &[],
         sql: sql.as_bytes(),
         contents: &engine.store,
+        variables: None,
+        programs: Some(&porpoise_programs::functions::PROGRAMS),
         trace: None,
     }
 }

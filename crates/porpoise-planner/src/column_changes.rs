@@ -49,6 +49,12 @@ impl ColumnChanges {
         ColumnChanges::of(table, assigned, stamped.collect())
     }
 
+    /// What follows where triggers may assign to any column beside those of the statement.
+    pub fn of_triggers(table: &Table, stamped: Vec<usize>) -> ColumnChanges {
+        let columns: Vec<usize> = (0..table.columns.len()).collect();
+        ColumnChanges::of(table, &columns, stamped)
+    }
+
     /// What follows when a foreign key's cascade assigns to these columns: it stamps none.
     pub fn of_cascade(table: &Table, assigned: &[usize]) -> ColumnChanges {
         ColumnChanges::of(table, assigned, Vec::new())

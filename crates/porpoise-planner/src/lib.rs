@@ -36,11 +36,12 @@ use std::sync::Arc;
 
 use porpoise_catalog::expression::Refusal;
 use porpoise_catalog::{
-    Catalog, Index, IndexKind, Table, TableSample, TemporaryTables, index_entry,
+    Catalog, Index, IndexKind, Table, TableSample, TemporaryTables, View, index_entry,
 };
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
+use porpoise_expr::function::StoredFunction;
 use porpoise_sql::{ResolvedNames, ast};
 use porpoise_storage::Direction;
 use porpoise_types::{DataType, Value};
@@ -71,8 +72,63 @@ pub struct Context<'a> {
     pub sql: &'a [u8],
     /// What is known of tables' contents.
     pub contents: &'a dyn TableContents,
+    /// The variables of the program that the statement belongs to, if it belongs to one.
+    pub variables: Option<&'a dyn Variables>,
+    /// Finds stored functions and triggers; `None` where there can't be any.
+    pub programs: Option<&'static FindPrograms>,
     /// Where the planner tells of its choices, if somebody wants to know.
     pub trace: Option<&'a Trace>,
+}
+
+/// The variables that a statement of a program may name. They are found before columns (MySQL 8.4
+/// manual, 15.6.4.2).
+pub trait Variables {
+    /// The variable of that name.
+    fn find(&self, name: &ast::ColumnRef) -> Option<Variable>;
+}
+
+/// Finds the programs that a statement runs.
+#[derive(Debug)]
+pub struct FindPrograms {
+    /// A stored function by schema and name.
+    pub function: fn(&Context<'_>, &str, &str) -> Result<Option<FunctionSignature>>,
+    /// The triggers of a table that changes of these kinds fire; `None` where there are none.
+    pub triggers:
+        fn(&Context<'_>, &Arc<Table>, &[ast::TriggerEvent]) -> Result<Option<plan::RowTriggers>>,
+}
+
+/// What statements that call a stored function need to know of it.
+#[derive(Clone, Debug)]
+pub struct FunctionSignature {
+    /// The function.
+    pub function: Arc<dyn StoredFunction>,
+    /// How many parameters it has.
+    pub parameters: usize,
+    /// What it returns.
+    pub returns: DataType,
+    /// What its statements use.
+    pub uses: Arc<ProgramUses>,
+}
+
+/// The tables that a program's statements use, those of the programs that it runs included: a
+/// statement that runs the program locks them with its own.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramUses {
+    /// How each table is used.
+    pub tables: Vec<(Arc<Table>, plan::TableUse)>,
+    /// How each view is used.
+    pub views: Vec<(Arc<View>, plan::TableUse)>,
+    /// It changes rows, or locks them.
+    pub writes: bool,
+}
+
+/// A variable of a program.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Its value's position among the parameters.
+    pub number: usize,
+    /// Its declared type.
+    pub ty: DataType,
 }
 
 /// What the planner may know of the rows of tables. Any answer is right, good ones make good plans.
@@ -185,6 +241,11 @@ pub fn plan_view(
     context: &Context<'_>,
 ) -> Result<(plan::Plan, ResolvedNames), PlanError> {
     bind::view_definition(query, context)
+}
+
+/// Plans a program's query whose rows the program takes: a cursor's.
+pub fn plan_cursor(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+    bind::cursor(query, context)
 }
 
 /// Binds an expression over one table's row, which is in slot 0: generated columns, defaults,

@@ -26,11 +26,14 @@ use porpoise_catalog::{Index, IndexKind, Relation, Table, TableId, View};
 use porpoise_core::error::Condition;
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::aggregate::{Aggregate, AggregateFunction, SortKey};
+use porpoise_expr::function::StoredFunction;
 use porpoise_expr::{Expr, SlotId};
+use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_sql::stack;
 use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
+use crate::ProgramUses;
 use crate::access::Accesses;
 use crate::column_changes::ColumnChanges;
 use crate::file_format::FileFormat;
@@ -76,6 +79,12 @@ pub struct Plan {
     pub warnings: Vec<Condition>,
     /// What it needs privileges for.
     pub accesses: Accesses,
+    /// The stored functions that it calls: schema and name.
+    pub routines: Vec<(CompactString, CompactString)>,
+    /// A program that it runs changes rows.
+    pub runs_writes: bool,
+    /// The tables that it uses itself, where it runs programs: these may not change them.
+    pub own_tables: Vec<TableId>,
     /// Names of each slot's columns, for EXPLAIN; empty for a table's slot.
     pub column_names: Vec<Vec<CompactString>>,
 }
@@ -100,8 +109,7 @@ impl Plan {
             columns: Vec::new(),
             name_spans: Vec::new(),
             calc_found_rows: false,
-            into: Vec::new(),
-            file: None,
+            into: Destination::Client,
             max_execution_time_ms: None,
         };
         std::mem::replace(&mut self.kind, PlanKind::Query(nothing))
@@ -114,7 +122,7 @@ impl Plan {
 
     /// Whether it needs a transaction.
     pub fn writes(&self) -> bool {
-        self.locks_rows || !matches!(self.kind, PlanKind::Query(_))
+        self.locks_rows || self.runs_writes || !matches!(self.kind, PlanKind::Query(_))
     }
 
     /// Whether it changes rows of tables that outlive the session, or locks them exclusively.
@@ -210,13 +218,33 @@ pub struct Query {
     pub name_spans: Vec<Option<porpoise_sql::ast::Span>>,
     /// SQL_CALC_FOUND_ROWS: run on behind the limit and count.
     pub calc_found_rows: bool,
-    /// `INTO @a, @b`.
-    pub into: Vec<CompactString>,
-    /// `INTO OUTFILE`, `INTO DUMPFILE`: the rows go there, and none to the client.
-    pub file: Option<Box<OutputFile>>,
+    /// Where the rows go.
+    pub into: Destination,
     /// The time that the statement is given by a hint, in milliseconds; `None` where
     /// `max_execution_time` says it.
     pub max_execution_time_ms: Option<NonZeroU64>,
+}
+
+/// Where a query's rows go.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// To the client.
+    Client,
+    /// `INTO @a, b`: its only row goes into variables.
+    Variables(Vec<Target>),
+    /// `INTO OUTFILE`, `INTO DUMPFILE`: to a file, and none to the client.
+    File(Box<OutputFile>),
+    /// To the program that the query belongs to, as values: a cursor's rows.
+    Program,
+}
+
+/// A variable that a value goes into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `@name`, in lower case.
+    User(CompactString),
+    /// A variable of the program, by the position of its value.
+    Local(usize),
 }
 
 /// A file that a query's rows are written to.
@@ -901,6 +929,8 @@ pub struct Insert {
     pub ignore: bool,
     /// WITH CHECK OPTION of the views through which the row is changed.
     pub checks: Vec<ViewCheck>,
+    /// What its rows fire.
+    pub triggers: Option<Arc<RowTriggers>>,
 }
 
 /// Where an INSERT gets its rows from.
@@ -1008,9 +1038,22 @@ pub struct UpdateTarget {
     pub changes: ColumnChanges,
     /// WITH CHECK OPTION of the views through which the row is changed.
     pub checks: Vec<ViewCheck>,
+    /// What its rows fire.
+    pub triggers: Option<Arc<RowTriggers>>,
 }
 
 impl UpdateTarget {
+    /// Has changes of its rows fire triggers, which may assign to any column.
+    pub fn fire(&mut self, triggers: Option<Arc<RowTriggers>>) {
+        if let Some(found) = &triggers
+            && found.has(TriggerTime::Before, TriggerEvent::Update)
+        {
+            let stamped = std::mem::take(&mut self.changes.stamped);
+            self.changes = ColumnChanges::of_triggers(&self.table, stamped);
+        }
+        self.triggers = triggers;
+    }
+
     /// Works out what follows from the assignments.
     pub fn new(
         table: Arc<Table>,
@@ -1025,7 +1068,36 @@ impl UpdateTarget {
             slot,
             assignments,
             checks,
+            triggers: None,
         }
+    }
+}
+
+/// The triggers that changes of a table's rows fire, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct RowTriggers {
+    /// When each is fired, and the program.
+    pub list: Vec<(TriggerTime, TriggerEvent, Arc<dyn StoredFunction>)>,
+    /// What they use.
+    pub uses: Arc<ProgramUses>,
+}
+
+impl RowTriggers {
+    /// Those that a change fires.
+    pub fn of(
+        &self,
+        time: TriggerTime,
+        event: TriggerEvent,
+    ) -> impl Iterator<Item = &Arc<dyn StoredFunction>> {
+        let fired = self.list.iter();
+        fired
+            .filter(move |(when, what, _)| *when == time && *what == event)
+            .map(|(.., program)| program)
+    }
+
+    /// Whether a change fires any.
+    pub fn has(&self, time: TriggerTime, event: TriggerEvent) -> bool {
+        self.of(time, event).next().is_some()
     }
 }
 
@@ -1036,6 +1108,8 @@ pub struct Delete {
     pub node: Node,
     /// The tables that lose rows, and the slots of the rows.
     pub targets: Vec<(Arc<Table>, SlotId)>,
+    /// What the rows of each target fire.
+    pub triggers: Vec<Option<Arc<RowTriggers>>>,
     /// IGNORE: errors of a row become warnings.
     pub ignore: bool,
     /// LIMIT: how many rows are deleted at most.

@@ -165,6 +165,13 @@ impl<'a> ReplyWriter<'a> {
 
     /// The statement failed: drops the row under way; what was sent before it stays.
     pub fn abandon(mut self) {
+        self.drop_row();
+        // A commit that fails does so after the statement: the error takes the place of the end.
+        self.end = None;
+    }
+
+    /// Drops the row under way.
+    fn drop_row(&mut self) {
         let writer = match &mut self.cursor {
             None => &mut *self.writer,
             Some(cursor) => cursor.rows_mut(),
@@ -174,8 +181,6 @@ impl<'a> ReplyWriter<'a> {
             RowState::Binary(state) => drop(BinaryRowWriter::resume(writer, state)),
             RowState::None => {}
         }
-        // A commit that fails does so after the statement: the error takes the place of the end.
-        self.end = None;
     }
 
     fn write_end(&mut self, completion: &Completion, end: EndPacket, status: Status, state: &[u8]) {
@@ -380,6 +385,15 @@ impl Reply for ReplyWriter<'_> {
     fn end_rows(&mut self, completion: &Completion) -> Result<()> {
         self.end = Some((completion.clone(), EndPacket::EndOfRows));
         Ok(())
+    }
+
+    fn more_follows(&mut self) {
+        self.end_previous();
+    }
+
+    fn abandon_rows(&mut self) -> Result<()> {
+        self.drop_row();
+        self.end_rows(&Completion::default())
     }
 
     fn local_file(&mut self, path: &[u8]) -> Result<Vec<u8>> {

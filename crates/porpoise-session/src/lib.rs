@@ -19,6 +19,7 @@ pub mod deadlines;
 pub mod locked_tables;
 pub mod plan_cache;
 pub mod plan_locks;
+pub mod planning_context;
 pub mod server_files;
 pub mod session_state;
 pub mod shared;

@@ -4,15 +4,17 @@ use std::io::Read;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use compact_str::CompactString;
 use porpoise_accounts::Account;
 use porpoise_accounts::tls::ClientTls;
-use porpoise_catalog::TemporaryTables;
+use porpoise_catalog::{TableId, TemporaryTables};
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_mdl::process::Control;
 use porpoise_mdl::{self as mdl, Changing, HeldGlobally, Locks, MdlRequester, MdlTicket, Waiter};
 
 use crate::locked_tables::LockedTables;
+use crate::planning_context::PlanningContext;
 
 /// Where LOAD DATA reads from.
 pub type Source = Box<dyn Read + Send + Sync>;
@@ -26,6 +28,17 @@ pub(crate) enum Restriction {
     Limited,
     /// The account's password has expired: until it has a new one, nothing else runs (1820).
     MustChangePassword,
+}
+
+/// A program that a session runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningProgram {
+    /// A function or a trigger: it can't call itself, commits nothing and sends no rows.
+    pub is_within_statement: bool,
+    /// Its schema.
+    pub schema: CompactString,
+    /// Its name there.
+    pub name: CompactString,
 }
 
 /// Variables, and what the session holds: temporary tables, locked ones, its account and roles.
@@ -57,12 +70,20 @@ pub struct SessionState {
     pub locked_tables: LockedTables,
     /// FLUSH TABLES WITH READ LOCK.
     pub global_read_lock: Option<[MdlTicket; 2]>,
+    /// The programs that run, the innermost last.
+    pub programs: Vec<RunningProgram>,
+    /// The tables that the statements use whose functions and triggers run.
+    pub tables_in_use: Vec<TableId>,
+    planning_context: PlanningContext,
 }
 
 impl SessionState {
     /// A session that has variables, and nothing else yet.
     pub fn new(vars: SessionVars) -> SessionState {
         SessionState {
+            programs: Vec::new(),
+            tables_in_use: Vec::new(),
+            planning_context: PlanningContext::of(&vars),
             vars,
             temporary_tables: TemporaryTables::new(),
             waiter: Arc::default(),
@@ -76,6 +97,18 @@ impl SessionState {
             locked_tables: LockedTables::default(),
             global_read_lock: None,
         }
+    }
+}
+
+impl SessionState {
+    /// The hash of what planning depends on beside text and catalog, computed anew if that has
+    /// changed.
+    #[inline]
+    pub fn planning_context_hash(&mut self) -> u64 {
+        if !self.planning_context.is_of(&self.vars) {
+            self.planning_context = PlanningContext::of(&self.vars);
+        }
+        self.planning_context.hash
     }
 }
 

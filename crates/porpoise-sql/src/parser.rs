@@ -32,6 +32,7 @@ mod data_type;
 mod ddl;
 mod expr;
 mod primary;
+mod program;
 mod query;
 mod rows;
 mod session;
@@ -174,6 +175,8 @@ pub(crate) struct Parser<'a> {
     blocks: u32,
     /// The number of the next one, where that is not the next number.
     reserved_block: Option<u32>,
+    /// Programs that enclose the current token: a semicolon doesn't end their statement.
+    programs: u32,
 }
 
 /// Tokens consumed before the window is cut.
@@ -203,6 +206,7 @@ impl<'a> Parser<'a> {
             hint_comments: Vec::new(),
             blocks: 0,
             reserved_block: None,
+            programs: 0,
         }
     }
 
@@ -247,7 +251,8 @@ impl<'a> Parser<'a> {
         while self.window.len() <= self.at + ahead {
             // A statement's tokens end with its semicolon: what is behind it is another's.
             if let Some(last) = self.window.last()
-                && matches!(last.token.kind, TokenKind::End | TokenKind::Semicolon)
+                && (last.token.kind == TokenKind::End
+                    || self.programs == 0 && last.token.kind == TokenKind::Semicolon)
             {
                 return *last;
             }
@@ -292,9 +297,12 @@ impl<'a> Parser<'a> {
         if tok.token.kind != TokenKind::End {
             self.last_end = tok.token.end;
         }
-        if self.at + 1 < self.window.len()
-            || !matches!(tok.token.kind, TokenKind::End | TokenKind::Semicolon)
-        {
+        let is_last = match tok.token.kind {
+            TokenKind::End => true,
+            TokenKind::Semicolon => self.programs == 0,
+            _ => false,
+        };
+        if self.at + 1 < self.window.len() || !is_last {
             self.at += 1;
         }
         if self.at >= WINDOW_MAX {
@@ -768,6 +776,8 @@ impl<'a> Parser<'a> {
                 Ok(Statement::Do(self.list(Self::expr)?))
             }
             "CALL" => self.call(),
+            "SIGNAL" | "RESIGNAL" => self.signal(),
+            "GET" => self.get_diagnostics(),
             "CREATE" => self.create(),
             "ALTER" => self.alter(),
             "DROP" => self.drop(),
@@ -852,8 +862,5 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
         ],
         "",
     ),
-    (
-        &["IMPORT", "RESTART", "SHUTDOWN", "SIGNAL", "RESIGNAL", "GET"],
-        "",
-    ),
+    (&["IMPORT", "RESTART", "SHUTDOWN"], ""),
 ];

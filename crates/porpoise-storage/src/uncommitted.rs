@@ -68,6 +68,7 @@ impl OpenWrites {
 
 /// What is newest, committed or not, of the transactions that there were when it was made. For one
 /// statement: it keeps what those have written.
+#[derive(Clone)]
 pub struct Uncommitted {
     overlays: Vec<Arc<SharedOverlay>>,
     settled: Snapshot,

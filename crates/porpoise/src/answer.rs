@@ -23,6 +23,8 @@ pub(crate) struct Answer<'f> {
     /// The rows collected, or the one under way.
     rows: Rows,
     sink: Sink<'f>,
+    /// There have been rows: an OK behind them is a CALL's, and leaves the last of its results.
+    has_rows: bool,
     /// What the closure panicked with, until the statement has ended in order.
     panic: Option<Box<dyn Any + Send>>,
 }
@@ -33,6 +35,7 @@ impl<'f> Answer<'f> {
         Answer {
             rows: Rows::with_columns(columns),
             sink,
+            has_rows: false,
             panic: None,
         }
     }
@@ -66,15 +69,18 @@ impl<'f> Answer<'f> {
 
 impl Reply for Answer<'_> {
     fn ok(&mut self, completion: &Completion) -> Result<()> {
-        self.rows.clear(Arc::default());
+        if !self.has_rows {
+            self.rows.clear(Arc::default());
+        }
         self.end(completion);
         Ok(())
     }
 
     fn begin_rows(&mut self, columns: &[ResultColumn]) -> Result<()> {
-        if !self.rows.columns().are_of(columns) {
+        if self.has_rows || !self.rows.columns().are_of(columns) {
             self.begin(Columns::new(columns.iter().map(Column::of)));
         }
+        self.has_rows = true;
         Ok(())
     }
 

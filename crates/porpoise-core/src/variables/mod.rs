@@ -244,6 +244,19 @@ fn store(position: Position, value: Value, state: &mut SessionVars) {
     Arc::make_mut(&mut state.variables)[position] = value;
 }
 
+/// Gives a session other values for a while, unchecked. What they were comes back, to be given back
+/// in the same way.
+pub fn exchange(values: Vec<(Position, Value)>, state: &mut SessionVars) -> Vec<(Position, Value)> {
+    let exchanged = values.into_iter().map(|(position, value)| {
+        let before = state.variables[position].clone();
+        store(position, value, state);
+        (position, before)
+    });
+    let mut before: Vec<_> = exchanged.collect();
+    before.reverse();
+    before
+}
+
 /// What follows from a value: a character set and its collation go together.
 fn companion(name: &str, value: &Value) -> Option<(Position, Value)> {
     let collation = || Some(Charset::by_name(text(value))?.default_collation().name());

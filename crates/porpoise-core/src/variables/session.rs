@@ -95,6 +95,8 @@ pub struct SessionVars {
     pub warnings_total: usize,
     /// What the statement before left: SHOW WARNINGS brings it back, `@@warning_count` counts it.
     pub diagnostics_before: Diagnostics,
+    /// What the handlers of programs that run now were begun with, the innermost last.
+    pub handled: Vec<Diagnostics>,
     /// CLIENT_FOUND_ROWS: affected rows are matched rows.
     pub found_rows_flag: bool,
     /// Set by KILL and time limits; storage's waits end by it too.
@@ -218,6 +220,7 @@ impl SessionVars {
             warnings: Vec::new(),
             warnings_total: 0,
             diagnostics_before: Diagnostics::default(),
+            handled: Vec::new(),
             found_rows_flag: false,
             interrupt: Arc::default(),
             memory: Arc::default(),
@@ -278,6 +281,7 @@ impl SessionVars {
             seeded_random: None,
             warnings: Vec::new(),
             diagnostics_before: Diagnostics::default(),
+            handled: Vec::new(),
             interrupt: Arc::default(),
             memory: Arc::new(self.memory.with_same_limits()),
             regexp_limits: Arc::clone(&self.regexp_limits),
@@ -312,6 +316,14 @@ impl SessionVars {
     pub fn warn_all(&mut self, conditions: &[Condition]) {
         for condition in conditions {
             self.warn(Level::Warning, condition.clone());
+        }
+    }
+
+    /// The conditions of the statement that runs.
+    pub fn diagnostics(&self) -> Diagnostics {
+        Diagnostics {
+            warnings: self.warnings.clone(),
+            total: self.warnings_total,
         }
     }
 
@@ -490,7 +502,7 @@ impl SessionVars {
 }
 
 /// The conditions that a statement left.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     /// At most `max_error_count`, in the order they came.
     pub warnings: Vec<(Level, Condition)>,

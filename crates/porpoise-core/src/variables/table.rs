@@ -604,7 +604,7 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("max_sort_length", Both, int(4, 8_388_608), "1024", Inert),
-    row("max_sp_recursion_depth", Both, int(0, 255), "0", Inert),
+    row("max_sp_recursion_depth", Both, int(0, 255), "0", Settable),
     row("max_user_connections", Both, int(0, U32), "0", SetGlobal),
     applied("min_examined_row_limit", int(0, U64), "0", |s, v| {
         s.min_examined_row_limit = unsigned(v)

@@ -406,6 +406,7 @@ fn publish(
         change.put_statistics(&table, &statistics)?;
     }
     change.put_table(record, table)?;
+    rename::move_triggers(&mut change, old, record)?;
     let old_name = Name {
         schema: old.schema.clone(),
         table: old.name.clone(),

@@ -165,9 +165,6 @@ fn other(
             let validation = &shared.variables.password_validation;
             validation.set_installed(validates);
         }
-        S::Call { name, .. } => {
-            return Err(no_routine(&session.state, "PROCEDURE", name));
-        }
         S::DropStored {
             kind,
             if_exists,

@@ -116,6 +116,9 @@ impl Session {
                     ));
                 }
             }
+            S::Call { .. } | S::Signal(_) | S::GetDiagnostics(_) => {
+                return self.run_alone(statement, sql, types, parameters, reply);
+            }
             S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
             S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
             _ => return administer(self, privileged, sql, reply),
@@ -198,6 +201,9 @@ impl Session {
         let context = self.context(&catalog, sql, types);
         let plan = planner::plan_expressions(&[expr], &context);
         let plan = plan.map_err(|failed| self.refuse(failed))?;
+        if !plan.routines.is_empty() {
+            return self.evaluate_calling(&plan, &catalog, parameters);
+        }
         let plan = check::plan(&self.state, &shared.accounts, &plan)?;
         let PlanKind::Query(query) = &plan.get().kind else {
             return Err(Error::engine_error("an expression's plan"));

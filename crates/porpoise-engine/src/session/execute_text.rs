@@ -91,7 +91,7 @@ impl Session {
             let newest = self.shared.catalog.load().version;
             let is_stale =
                 |error: &Error| error.is(ErrorKind::TableDefinitionChanged) && newest != version;
-            if !outcome.as_ref().is_err_and(is_stale) {
+            if !outcome.as_ref().is_err_and(is_stale) || self.programs.take_begun() {
                 break;
             }
             version = newest;
@@ -119,7 +119,7 @@ impl Session {
             digest,
             literals: &literals,
             catalog: &catalog,
-            context_hash: self.planning_context_hash(),
+            context_hash: self.state.planning_context_hash(),
         };
         let outcome = match self.find_plan(&text) {
             Some(cached) => self.execute_found_plan(&text, &cached, reply),

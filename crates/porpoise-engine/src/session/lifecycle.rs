@@ -13,7 +13,6 @@ use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_sql::Literals;
 
-use crate::session::planning_context::PlanningContext;
 use crate::session::state_changes::SessionStateChanges;
 use crate::session::transaction::TransactionState;
 use crate::session::{Login, Session};
@@ -28,7 +27,6 @@ impl Session {
         ));
         let state = Self::initial_state(&shared, &login);
         let mut session = Session {
-            planning_context: PlanningContext::of(&state),
             state,
             shared,
             transaction: TransactionState::default(),
@@ -42,6 +40,7 @@ impl Session {
             login: Login::default(),
             state_changes: SessionStateChanges::default(),
             multi_statements: true,
+            programs: Default::default(),
         };
         session.log_in(login)?;
         session.shared.locks.sessions.add(session.control.clone());

@@ -29,6 +29,7 @@ mod literals;
 mod load;
 mod planning_context;
 mod prepared;
+mod program;
 mod set;
 mod state_changes;
 mod syntax_error;
@@ -46,7 +47,6 @@ use porpoise_sql::Literals;
 use porpoise_storage::Commit;
 use porpoise_types::{Collation, Value};
 
-use planning_context::PlanningContext;
 use prepared::PreparedStatement;
 use transaction::TransactionState;
 
@@ -116,7 +116,7 @@ pub struct Session {
     pub(crate) login: Login,
     state_changes: SessionStateChanges,
     multi_statements: bool,
-    planning_context: PlanningContext,
+    programs: program::Programs,
 }
 
 impl Session {

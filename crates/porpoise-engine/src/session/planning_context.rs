@@ -1,79 +1,15 @@
-//! What a plan depends on beside the statement's text and the catalog: default schema, SQL mode,
-//! collation and a few variables. Plans are kept under its hash.
+//! What parsing and planning are told of a session.
 
-use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::LazyLock;
-
-use compact_str::CompactString;
 use porpoise_catalog::Catalog;
-use porpoise_core::variables::{Isolation, PlannerSettings, SqlMode};
-use porpoise_planner::Context;
-use porpoise_session::session_state::SessionState;
+use porpoise_core::variables::Isolation;
+use porpoise_planner::{Context, Variables};
+use porpoise_programs::functions::PROGRAMS;
 use porpoise_sql::Modes;
-use porpoise_types::{Charset, DataType};
+use porpoise_types::DataType;
 
 use crate::session::Session;
 
-/// What planning depends on beside text and catalog, and its hash. It is kept from one statement to
-/// the next, as it seldom changes.
-pub(super) struct PlanningContext {
-    schema: Option<CompactString>,
-    settings: Settings,
-    hash: u64,
-}
-
-#[derive(PartialEq, Eq, Hash)]
-struct Settings {
-    sql_mode: SqlMode,
-    collation: u16,
-    client_charset: Charset,
-    reads_lock: bool,
-    div_precision_increment: u8,
-    sql_safe_updates: bool,
-    sql_select_limit: u64,
-    planner: PlannerSettings,
-}
-
-impl Settings {
-    fn of(state: &SessionState) -> Settings {
-        Settings {
-            sql_mode: state.sql_mode,
-            collation: state.collation.id(),
-            client_charset: state.client_charset,
-            reads_lock: state.statement.reads_lock,
-            div_precision_increment: state.div_precision_increment,
-            sql_safe_updates: state.sql_safe_updates,
-            sql_select_limit: state.sql_select_limit,
-            planner: state.planner,
-        }
-    }
-}
-
-impl PlanningContext {
-    pub(super) fn of(state: &SessionState) -> PlanningContext {
-        let settings = Settings::of(state);
-        PlanningContext {
-            hash: hash_one((&state.schema, &settings)),
-            schema: state.schema.clone(),
-            settings,
-        }
-    }
-
-    fn is_of(&self, state: &SessionState) -> bool {
-        self.schema == state.schema && self.settings == Settings::of(state)
-    }
-}
-
 impl Session {
-    /// The hash of what planning depends on beside text and catalog, computed anew if that has
-    /// changed.
-    pub(super) fn planning_context_hash(&mut self) -> u64 {
-        if !self.planning_context.is_of(&self.state) {
-            self.planning_context = PlanningContext::of(&self.state);
-        }
-        self.planning_context.hash
-    }
-
     /// Whether plain reads lock what they read: at SERIALIZABLE, but for a statement that is a
     /// transaction by itself.
     pub(super) fn reads_lock(&self) -> bool {
@@ -112,6 +48,7 @@ impl Session {
         sql: &'a [u8],
         types: &'a [DataType],
     ) -> Context<'a> {
+        let scope = self.programs.scope.as_deref();
         Context {
             catalog,
             session: &self.state,
@@ -120,13 +57,9 @@ impl Session {
             literals: &[],
             sql,
             contents: &self.shared.store,
+            programs: Some(&PROGRAMS),
+            variables: scope.map(|scope| scope as &dyn Variables),
             trace: None,
         }
     }
-}
-
-/// A hash that nobody outside of the process can know.
-pub(super) fn hash_one(what: impl Hash) -> u64 {
-    static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    SEED.hash_one(what)
 }

@@ -12,9 +12,10 @@ use porpoise_core::reply::{Reply, ResultColumn};
 use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_mdl::process::Command;
 use porpoise_planner as planner;
-use porpoise_planner::plan::{Plan, PlanKind};
+use porpoise_planner::plan::{Destination, Plan, PlanKind};
 use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
+use porpoise_session::planning_context::hash_one;
 use porpoise_session::shared::Shared;
 use porpoise_sql::lexer::is_without_statement;
 use porpoise_sql::{Modes, Parsed, ast, stack};
@@ -22,7 +23,6 @@ use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
 use crate::session::counted_command::command_of;
-use crate::session::planning_context::hash_one;
 use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
 
@@ -129,7 +129,9 @@ impl Session {
             let plan = plan.map_err(|failed| self.refuse(failed))?;
             check::plan(&self.state, &self.shared.accounts, &plan)?;
             match &plan.kind {
-                PlanKind::Query(query) if query.into.is_empty() => query.columns.clone(),
+                PlanKind::Query(query) if matches!(query.into, Destination::Client) => {
+                    query.columns.clone()
+                }
                 _ => Vec::new(),
             }
         } else {
@@ -218,7 +220,7 @@ impl Session {
         parameters: &[Value],
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        let context_hash = self.planning_context_hash();
+        let context_hash = self.state.planning_context_hash();
         let Some(prepared) = self.prepared.get(&id) else {
             return Err(Error::unknown_statement_handler(id, "EXECUTE"));
         };

@@ -102,7 +102,7 @@ kinds! {
         "LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE a",
     ];
     Do ForeignKeyGraph ["DO 1, SLEEP(0)"];
-    Call Vain ["CALL p(1, 2)"];
+    Call ForeignKeyGraph ["CALL p(1, 2)"];
     CreateDatabase Nothing ["CREATE DATABASE n CHARACTER SET utf8mb4"];
     AlterDatabase Nothing ["ALTER DATABASE d CHARACTER SET utf8mb4"];
     DropDatabase Nothing ["DROP DATABASE n"];
@@ -230,6 +230,7 @@ fn parsed(sql: &str) -> Option<ast::Statement> {
 /// Whether an error says that a privilege is missing.
 fn is_refusal(error: &Error) -> bool {
     [
+        ErrorKind::RoutineAccessDenied,
         ErrorKind::TableAccessDenied,
         ErrorKind::ColumnAccessDenied,
         ErrorKind::DbAccessDenied,

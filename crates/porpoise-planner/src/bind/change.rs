@@ -242,6 +242,7 @@ impl Binder<'_> {
         self.keep_delete_text(&targets, !delete.targets.is_empty(), delete.ignore);
         let in_place = single && delete.order_by.is_empty();
         Ok(Delete {
+            triggers: Vec::new(),
             node,
             targets,
             ignore: delete.ignore,

@@ -379,7 +379,10 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         let mut failed = Ok(());
         expr.for_each_child_mut(&mut |child| {
             // A constant that happens to be a key's value is no key.
-            let is_constant = matches!(child.kind, ExprKind::Literal(_) | ExprKind::Parameter(_));
+            let is_constant = matches!(
+                child.kind,
+                ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Variable(_)
+            );
             if failed.is_ok() && !is_constant {
                 failed = self.expr(child, place);
             }

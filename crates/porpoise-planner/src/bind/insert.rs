@@ -75,6 +75,7 @@ impl Binder<'_> {
             duplicates,
             ignore: insert.ignore,
             checks,
+            triggers: None,
         };
         if let InsertSource::Values(rows) = &mut plan.source {
             for value in rows.iter_mut().flatten().flatten() {
@@ -182,6 +183,7 @@ impl Binder<'_> {
         };
         self.cacheable = false;
         Ok(Insert {
+            triggers: None,
             table,
             slot,
             columns,

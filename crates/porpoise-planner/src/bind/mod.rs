@@ -47,11 +47,12 @@ use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
 use crate::optimize::QueryTexts;
 use crate::plan::{
-    OutputFile, Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck,
+    Destination, OnDuplicate, OutputFile, Plan, PlanKind, Query as QueryPlan, RowTriggers,
+    SlotLayout, Subplan, TableUse, Target, ViewCheck,
 };
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
-use crate::{Context, UnknownContents, explain, optimize};
+use crate::{Context, ProgramUses, UnknownContents, Variables, explain, optimize};
 use change_target::ChangeTarget;
 use hints::{Hints, TableOrder};
 pub use select::usable_name;
@@ -104,6 +105,13 @@ pub struct Binder<'a> {
     cacheable: bool,
     /// The text that spans point into: the statement's, or a view's.
     sql: Arc<[u8]>,
+    /// Variables of the program that the statement belongs to; none within views.
+    variables: Option<&'a dyn Variables>,
+    /// The programs that it runs, and what they use.
+    routines: Vec<(CompactString, CompactString)>,
+    program_uses: Vec<Arc<ProgramUses>>,
+    /// Whether the program takes the rows.
+    is_cursor: bool,
     /// Schema of unqualified names.
     schema: Option<CompactString>,
     /// ForeignKeyGraph of the query block bound last.
@@ -199,6 +207,10 @@ impl<'a> Binder<'a> {
             parameter_count: 0,
             cacheable: true,
             sql: context.sql.into(),
+            variables: context.variables,
+            routines: Vec::new(),
+            program_uses: Vec::new(),
+            is_cursor: false,
             schema: context.session.schema.clone(),
             last_relations: Vec::new(),
             texts: QueryTexts::default(),
@@ -353,6 +365,18 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Notes what the programs use that the statement runs.
+    fn use_programs(&mut self) {
+        for uses in self.program_uses.clone() {
+            for (table, usage) in &uses.tables {
+                self.use_table(table, *usage);
+            }
+            for (view, _) in &uses.views {
+                self.use_view(view);
+            }
+        }
+    }
+
     /// Notes that the views named so far are what the statement changes.
     fn change_views(&mut self) {
         for (_, usage) in &mut self.views {
@@ -409,7 +433,8 @@ impl<'a> Binder<'a> {
         Some(found)
     }
 
-    fn finish(mut self, mut kind: PlanKind) -> Plan {
+    fn finish(mut self, kind: PlanKind) -> Plan {
+        let mut kind = kind;
         let foreign_keys = self.foreign_keys(&mut kind);
         let mut warnings = self.hints.take_warnings();
         if self.exceeds_range_memory.get() {
@@ -421,6 +446,12 @@ impl<'a> Binder<'a> {
             .map_or_else(Vec::new, ForeignKeyGraph::tables);
         foreign_key_tables
             .retain(|(table, _)| self.tables.iter().all(|(known, _)| known.id != table.id));
+        let mut own_tables = Vec::new();
+        if !self.program_uses.is_empty() {
+            own_tables = self.tables.iter().map(|(table, _)| table.id).collect();
+            self.use_programs();
+        }
+        let runs_writes = self.program_uses.iter().any(|uses| uses.writes);
         let mut slot_drafts = self.slots;
         let column_names = slot_drafts
             .iter_mut()
@@ -452,6 +483,9 @@ impl<'a> Binder<'a> {
             locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,
             accesses: self.accesses.finish(),
+            routines: self.routines,
+            runs_writes,
+            own_tables,
             column_names,
         }
     }
@@ -566,6 +600,62 @@ impl Binder<'_> {
     }
 
     fn statement(&mut self, statement: &ast::Statement) -> Result<PlanKind> {
+        let mut kind = self.statement_alone(statement)?;
+        self.add_triggers(&mut kind)?;
+        Ok(kind)
+    }
+
+    /// Has a change fire the triggers of the tables that it changes.
+    fn add_triggers(&mut self, kind: &mut PlanKind) -> Result<()> {
+        use ast::TriggerEvent::{Delete, Insert, Update};
+        match kind {
+            PlanKind::Query(_) => {}
+            PlanKind::Insert(insert) => {
+                insert.triggers = match &mut insert.duplicates {
+                    OnDuplicate::Error => self.triggers(&insert.table, &[Insert])?,
+                    OnDuplicate::Replace => self.triggers(&insert.table, &[Insert, Delete])?,
+                    OnDuplicate::Update { target, .. } => {
+                        let triggers = self.triggers(&insert.table, &[Insert, Update])?;
+                        target.fire(triggers.clone());
+                        triggers
+                    }
+                };
+            }
+            PlanKind::Update(update) => {
+                for target in &mut update.targets {
+                    let triggers = self.triggers(&target.table, &[Update])?;
+                    // A trigger may give the row a key under which it is met again.
+                    update.in_place &= triggers.is_none();
+                    target.fire(triggers);
+                }
+            }
+            PlanKind::Delete(delete) => {
+                for (table, _) in &delete.targets {
+                    let triggers = self.triggers(table, &[Delete])?;
+                    delete.triggers.push(triggers);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn triggers(
+        &mut self,
+        table: &Arc<Table>,
+        events: &[ast::TriggerEvent],
+    ) -> Result<Option<Arc<RowTriggers>>> {
+        let context = self.context;
+        let Some(programs) = context.programs else {
+            return Ok(None);
+        };
+        let found = (programs.triggers)(context, table, events)?;
+        Ok(found.map(|found| {
+            self.program_uses.push(Arc::clone(&found.uses));
+            Arc::new(found)
+        }))
+    }
+
+    fn statement_alone(&mut self, statement: &ast::Statement) -> Result<PlanKind> {
         let is_query = matches!(statement, ast::Statement::Query(_));
         self.hints = Hints::of_statement(statement.hints(), is_query);
         Ok(match statement {
@@ -583,8 +673,10 @@ impl Binder<'_> {
 
     fn top_query(&mut self, query: &ast::Query) -> Result<PlanKind> {
         let bound = self.outermost_query(query)?;
-        let into = into_variables(query, bound.columns.len())?;
-        let file = self.output_file(query)?;
+        let into = match self.is_cursor {
+            true => Destination::Program,
+            false => self.destination(query, bound.columns.len())?,
+        };
         let calc_found_rows = counts_found_rows(&query.body);
         let columns = bound.columns.iter().map(result_column).collect();
         let name_spans = bound
@@ -601,25 +693,24 @@ impl Binder<'_> {
             name_spans,
             calc_found_rows,
             into,
-            file,
             max_execution_time_ms: self.hints.max_execution_time_ms,
         }))
     }
 
     /// `INTO OUTFILE` and `INTO DUMPFILE`.
-    fn output_file(&mut self, query: &ast::Query) -> Result<Option<Box<OutputFile>>> {
-        let file = match &query.into {
-            None | Some(ast::SelectInto::Variables(_)) => return Ok(None),
-            Some(ast::SelectInto::DumpFile(path)) => OutputFile {
+    fn output_file(&self, into: &ast::SelectInto) -> Result<Option<Box<OutputFile>>> {
+        let file = match into {
+            ast::SelectInto::Variables(_) => return Ok(None),
+            ast::SelectInto::DumpFile(path) => OutputFile {
                 path: path.clone(),
                 format: None,
                 charset: None,
             },
-            Some(ast::SelectInto::OutFile {
+            ast::SelectInto::OutFile {
                 path,
                 charset,
                 format,
-            }) => {
+            } => {
                 let by_name = |name: &ast::Ident| {
                     Charset::by_name(name)
                         .ok_or_else(|| Error::unknown_character_set(name.as_str()))
@@ -657,8 +748,7 @@ impl Binder<'_> {
             columns: results,
             name_spans: Vec::new(),
             calc_found_rows: false,
-            into: Vec::new(),
-            file: None,
+            into: Destination::Program,
             max_execution_time_ms: None,
         }))
     }
@@ -688,22 +778,50 @@ fn with_select_limit(query: &ast::Query, session: &SessionVars) -> Option<ast::Q
     })
 }
 
-fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactString>> {
-    match &query.into {
-        None | Some(ast::SelectInto::OutFile { .. } | ast::SelectInto::DumpFile(_)) => {
-            Ok(Vec::new())
-        }
-        Some(ast::SelectInto::Variables(targets)) => {
-            if targets.len() != columns {
-                return Err(Error::wrong_value_count());
+impl Binder<'_> {
+    /// Where a query's rows go.
+    fn destination(&self, query: &ast::Query, columns: usize) -> Result<Destination> {
+        match &query.into {
+            None => Ok(Destination::Client),
+            Some(ast::SelectInto::Variables(targets)) => {
+                if targets.len() != columns {
+                    return Err(Error::wrong_value_count());
+                }
+                let targets = targets.iter().map(|target| self.target_of(target));
+                Ok(Destination::Variables(targets.collect::<Result<_>>()?))
             }
-            let name = |target: &ast::IntoTarget| match target {
-                ast::IntoTarget::User(name) => Ok(name.0.to_lowercase()),
-                ast::IntoTarget::Local(name) => Err(Error::undeclared_variable(name.as_str())),
-            };
-            targets.iter().map(name).collect()
+            Some(into) => Ok(match self.output_file(into)? {
+                Some(file) => Destination::File(file),
+                None => Destination::Client,
+            }),
         }
     }
+
+    /// A variable that a value goes into.
+    fn target_of(&self, target: &ast::IntoTarget) -> Result<Target> {
+        match target {
+            ast::IntoTarget::User(name) => Ok(Target::User(name.0.to_lowercase())),
+            ast::IntoTarget::Local(name) => {
+                let written = ast::ColumnRef {
+                    schema: None,
+                    table: None,
+                    name: name.clone(),
+                };
+                let found = self.variables.and_then(|scope| scope.find(&written));
+                let found = found.ok_or_else(|| Error::undeclared_variable(name.as_str()))?;
+                Ok(Target::Local(found.number))
+            }
+        }
+    }
+}
+
+/// Plans a query whose rows go to the program that it belongs to.
+pub fn cursor(query: &ast::Query, context: &Context<'_>) -> Result<Plan, PlanError> {
+    planned(context, &|binder| {
+        binder.is_cursor = true;
+        binder.hints = Hints::of_statement(query.hints.as_deref(), true);
+        binder.top_query(query)
+    })
 }
 
 /// The expressions of SET, DO and CALL.
@@ -728,6 +846,8 @@ pub fn table_expression(
         literals: &[],
         sql: b"",
         contents: &UnknownContents,
+        variables: None,
+        programs: None,
         trace: None,
     };
     let mut binder = Binder::new(&context);

@@ -420,8 +420,18 @@ impl Binder<'_> {
         }
     }
 
-    /// Finds a column in this or an outer query.
+    /// The program's variable of that name.
+    pub(super) fn variable(&self, name: &ast::ColumnRef) -> Option<Expr> {
+        let found = self.variables?.find(name)?;
+        let kind = ExprKind::Variable(found.number);
+        Some(Expr::new(kind, found.ty, true))
+    }
+
+    /// Finds a variable, or a column in this or an outer query.
     pub(super) fn resolve(&mut self, name: &ast::ColumnRef) -> Result<Expr> {
+        if let Some(variable) = self.variable(name) {
+            return Ok(variable);
+        }
         for depth in (0..self.scopes.len()).rev() {
             let scope = &self.scopes[depth];
             // An aggregate in a subquery of HAVING may be this query's.

@@ -556,7 +556,11 @@ impl Binder<'_> {
         span: ast::Span,
         usage: ColumnUse,
     ) -> Result<OutputColumn> {
-        let ast::Expr::Column(name) = expr else {
+        let name = match expr {
+            ast::Expr::Column(name) if self.variable(name).is_none() => Some(name),
+            _ => None,
+        };
+        let Some(name) = name else {
             let bound = self.expr(expr)?;
             if compare::width(&bound) != 1 {
                 return Err(Error::operand_columns(1));
@@ -703,7 +707,9 @@ impl Binder<'_> {
             let expr = match (self.ordinal(&item.expr, "order clause")?, &item.expr) {
                 (Some(at), _) => self.scope().items[at].expr.clone(),
                 // A bare name is an alias first.
-                (None, ast::Expr::Column(name)) if name.table.is_none() => {
+                (None, ast::Expr::Column(name))
+                    if name.table.is_none() && self.variable(name).is_none() =>
+                {
                     match self
                         .scope()
                         .find_alias(&name.name)?
@@ -748,6 +754,7 @@ impl Binder<'_> {
                 // FROM first, then aliases, also where several columns in FROM have the name.
                 (None, ast::Expr::Column(name))
                     if name.table.is_none()
+                        && self.variable(name).is_none()
                         && !matches!(self.scopes[depth].find(name), Ok(Some(_))) =>
                 {
                     match self

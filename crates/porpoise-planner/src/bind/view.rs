@@ -43,6 +43,7 @@ impl Binder<'_> {
         // A view sees nothing of the statement that names it.
         let scopes = std::mem::take(&mut self.scopes);
         let visible = std::mem::take(&mut self.visible);
+        let variables = self.variables.take();
         let sql = std::mem::replace(&mut self.sql, view.sql.as_bytes().into());
         let schema = self.schema.replace(view.schema.clone());
         let hints = self.hints.enter_view(query.hints.as_deref());
@@ -63,6 +64,7 @@ impl Binder<'_> {
         self.schema = schema;
         self.sql = sql;
         self.visible = visible;
+        self.variables = variables;
         self.scopes = scopes;
         let mut bound = match bound {
             Err(error) if is_broken_reference(&error) => {

@@ -3,7 +3,7 @@
 
 use hashbrown::HashMap;
 
-use super::{Node, Plan, PlanKind, RowLock};
+use super::{Destination, Node, Plan, PlanKind, RowLock};
 
 /// What an operator did while the statement ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,8 +41,7 @@ impl Plan {
         let mut wrap = |node: &mut Node, scope| wrap(node, scope, &mut 0, &mut numbers);
         match &mut self.kind {
             PlanKind::Query(query) => {
-                query.into.clear();
-                query.file = None;
+                query.into = Destination::Client;
                 query.calc_found_rows = false;
                 wrap(&mut query.node, Scope::Statement);
             }

@@ -90,6 +90,9 @@ impl Parser<'_> {
         if or_replace && !self.at_all(&["SPATIAL", "REFERENCE"]) {
             return Err(self.syntax_error());
         }
+        if self.at_any(&["PROCEDURE", "FUNCTION", "TRIGGER"]) {
+            return self.create_program(None);
+        }
         if let Some((_, what, ..)) = self.unsupported_object() {
             return self.unsupported_from(start, what);
         }
@@ -218,6 +221,9 @@ impl Parser<'_> {
             }
             false => None,
         };
+        if !alter && self.at_any(&["PROCEDURE", "FUNCTION", "TRIGGER"]) {
+            return self.create_program(definer);
+        }
         if let Some((_, create, altered, _)) = self.unsupported_object() {
             return self.unsupported_from(start, if alter { altered } else { create });
         }

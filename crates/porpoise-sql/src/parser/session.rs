@@ -116,7 +116,7 @@ impl Parser<'_> {
     }
 
     /// One assignment. A scope word holds for the assignments behind it that have none.
-    fn set_item(&mut self, scope: &mut Option<VariableScope>) -> Result<SetItem> {
+    pub(super) fn set_item(&mut self, scope: &mut Option<VariableScope>) -> Result<SetItem> {
         match self.kind() {
             TokenKind::Variable => {
                 let name = self.variable()?;
@@ -184,7 +184,7 @@ impl Parser<'_> {
     }
 
     /// `=`, `:=`
-    fn assign(&mut self) -> Result<()> {
+    pub(super) fn assign(&mut self) -> Result<()> {
         match self.take(TokenKind::Eq) {
             true => Ok(()),
             false => self.need(TokenKind::Assign),
@@ -192,7 +192,7 @@ impl Parser<'_> {
     }
 
     /// A system variable's value: an expression, or a word.
-    fn set_value(&mut self) -> Result<Expr> {
+    pub(super) fn set_value(&mut self) -> Result<Expr> {
         if self.at("DEFAULT") && !self.is_ahead(1, TokenKind::LeftParen) {
             self.advance();
             return Ok(Expr::Default);

@@ -24,11 +24,8 @@ impl Binder<'_> {
             }
             return Err(self.refuse_in_table(Disallowed::Function(name)));
         }
-        if let Some(schema) = &function.schema {
-            return Err(Error::function_does_not_exist(
-                schema.as_str(),
-                function.name.as_str(),
-            ));
+        if is_stored {
+            return self.stored_function(function);
         }
         if function.name.eq_ignore_ascii_case("name_const")
             && !function.args.iter().all(is_constant)
@@ -55,6 +52,50 @@ impl Binder<'_> {
             ));
         }
         call_function_as(&function.name, &function.written, arguments, self.session())
+    }
+
+    /// A call of a stored function.
+    fn stored_function(&mut self, function: &ast::Function) -> Result<Expr> {
+        let schema = match &function.schema {
+            Some(schema) => schema.0.clone(),
+            None => self.schema.clone().unwrap_or_default(),
+        };
+        if schema.is_empty() {
+            return Err(Error::no_database_selected());
+        }
+        let schema = self.session().folded(&schema).into_owned();
+        let name = function.name.as_str();
+        let context = self.context;
+        let found = match context.programs {
+            Some(programs) => (programs.function)(context, &schema, name)?,
+            None => None,
+        };
+        let written = match &function.schema {
+            Some(_) => name,
+            None => &*function.written,
+        };
+        let found = found.ok_or_else(|| Error::function_does_not_exist(&schema, written))?;
+        if found.parameters != function.args.len() {
+            let (expected, given) = (found.parameters, function.args.len());
+            let name = format!("{schema}.{name}");
+            return Err(Error::wrong_argument_count(
+                "FUNCTION", name, expected, given,
+            ));
+        }
+        let arguments = self.exprs(&function.args)?;
+        if arguments
+            .iter()
+            .any(|argument| typing::compare::width(argument) != 1)
+        {
+            return Err(Error::operand_columns(1));
+        }
+        self.routines.push((schema.into(), name.into()));
+        self.program_uses.push(found.uses);
+        let kind = ExprKind::Stored {
+            function: found.function,
+            arguments,
+        };
+        Ok(Expr::new(kind, found.returns, true))
     }
 
     pub(super) fn date_arithmetic(&mut self, arithmetic: &ast::DateArithmetic) -> Result<Expr> {

@@ -1,0 +1,313 @@
+//! The compiled form of a program.
+
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use compact_str::CompactString;
+use porpoise_catalog::{Column, ColumnDefault};
+use porpoise_expr::Expr;
+use porpoise_planner::ProgramUses;
+use porpoise_planner::plan::Target;
+use porpoise_session::plan_cache::CachedPlan;
+use porpoise_sql::ast;
+use porpoise_types::DataType;
+
+use crate::Scope;
+
+/// A program, ready to run any number of times.
+#[derive(Debug)]
+pub struct Program {
+    /// The text that spans point into.
+    pub sql: Arc<[u8]>,
+    /// What it does.
+    pub code: Vec<Instruction>,
+    /// The handlers that are in force at each instruction: a position in `handler_scopes`.
+    pub scopes: Vec<usize>,
+    /// The blocks that declare handlers; the first one has none and stands for the whole program.
+    pub handler_scopes: Vec<HandlerScope>,
+    /// The variables, parameters first, as columns: a value is assigned as a column takes it.
+    pub slots: Vec<Column>,
+    /// Which way each parameter's value goes.
+    pub parameters: Vec<ast::ParameterMode>,
+    /// How many cursors there are.
+    pub cursors: usize,
+    /// What a function returns.
+    pub returns: Option<Column>,
+    /// Which slots hold columns of a trigger's rows.
+    pub row_slots: Vec<RowSlot>,
+    /// It is a trigger's.
+    pub is_trigger: bool,
+    /// What its statements use, once that was asked for.
+    pub uses: OnceLock<Arc<ProgramUses>>,
+}
+
+impl Program {
+    /// Whether it runs within a statement, as functions and triggers do.
+    pub fn runs_within_statement(&self) -> bool {
+        self.is_trigger || self.returns.is_some()
+    }
+
+    /// Whether a scope is another one, or within it.
+    pub(crate) fn is_within(&self, mut inner: usize, outer: usize) -> bool {
+        while inner != outer {
+            match self.handler_scopes[inner].parent {
+                Some(parent) => inner = parent,
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+impl SqlStatement {
+    /// Whether it shows the conditions of the statement before it.
+    pub fn is_about_diagnostics(&self) -> bool {
+        matches!(
+            &self.statement,
+            ast::Statement::Show(show)
+                if matches!(
+                    show.what,
+                    ast::ShowWhat::Warnings { .. } | ast::ShowWhat::Errors { .. }
+                )
+        )
+    }
+}
+
+impl HandlerScope {
+    /// Whether nothing is handled here, nor around it.
+    pub(crate) fn is_void(&self) -> bool {
+        self.parent.is_none() && self.handlers.is_empty()
+    }
+}
+
+/// A column of a trigger's row.
+#[derive(Clone, Copy, Debug)]
+pub struct RowSlot {
+    /// Of OLD; else of NEW.
+    pub is_old: bool,
+    /// The column's position in the table.
+    pub column: usize,
+    /// Where the program has it.
+    pub slot: usize,
+    /// The program may give it a value.
+    pub is_assigned: bool,
+}
+
+/// One step of a program.
+#[derive(Debug)]
+pub enum Instruction {
+    /// `slot := value`.
+    Assign {
+        /// Where it goes.
+        slot: usize,
+        /// What is assigned.
+        value: Expression,
+    },
+    /// `slot := value`, without a conversion: CASE's operand.
+    Keep {
+        /// Where it goes.
+        slot: usize,
+        /// What is kept.
+        value: Expression,
+    },
+    /// `slot := NULL`: a variable without DEFAULT is declared.
+    Clear(usize),
+    /// `@name := value`.
+    AssignUser {
+        /// In lower case.
+        name: CompactString,
+        /// What is assigned.
+        value: Expression,
+    },
+    /// Goes on elsewhere.
+    Jump(usize),
+    /// Goes on elsewhere unless the condition holds.
+    JumpUnless {
+        /// What must hold.
+        condition: Expression,
+        /// Where to go on if it doesn't.
+        target: usize,
+        /// Where a CONTINUE handler goes on if the condition can't be evaluated: behind the whole
+        /// statement.
+        resume: usize,
+    },
+    /// A SQL statement.
+    Sql(Box<SqlStatement>),
+    /// CALL.
+    Call(Box<CallStatement>),
+    /// SIGNAL, RESIGNAL.
+    Signal(Box<Signal>),
+    /// GET DIAGNOSTICS.
+    Diagnose(Box<Diagnose>),
+    /// A CASE without ELSE of which no arm fits (1339).
+    CaseNotFound,
+    /// OPEN.
+    Open {
+        /// Which.
+        cursor: usize,
+        /// Its query.
+        query: Arc<SqlStatement>,
+    },
+    /// FETCH.
+    Fetch {
+        /// From which.
+        cursor: usize,
+        /// Where the columns go.
+        into: Vec<Target>,
+    },
+    /// CLOSE.
+    Close(usize),
+    /// The block that declares these cursors begins or ends: they are closed, open or not.
+    Forget(std::ops::Range<usize>),
+    /// A handler's body has ended. With a target the handler leaves its block; otherwise the
+    /// program goes on behind what the condition came from.
+    EndHandler(Option<usize>),
+    /// RETURN.
+    Return(Expression),
+}
+
+/// An expression of a program.
+#[derive(Debug)]
+pub struct Expression {
+    /// As it was written.
+    pub written: ast::Expr,
+    /// Bound once. `None` where it has to be planned as a query, or can't be bound now.
+    pub bound: Option<Expr>,
+    /// Its plan, if it isn't bound and has been evaluated.
+    pub planned: Planned,
+    /// The variables that it may name.
+    pub scope: Arc<Scope>,
+}
+
+/// A SQL statement of a program.
+#[derive(Debug)]
+pub struct SqlStatement {
+    /// The statement. A cursor's is its query.
+    pub statement: ast::Statement,
+    /// Whether the program takes the rows itself.
+    pub is_cursor: bool,
+    /// The variables that it may name.
+    pub scope: Arc<Scope>,
+    /// Its own text.
+    pub span: ast::Span,
+    /// Where the columns of `SELECT … INTO` go that are the program's variables.
+    pub into: Vec<usize>,
+    /// Its plan, once it has run.
+    pub planned: Planned,
+}
+
+/// A statement's plan, kept while the catalog stands.
+#[derive(Debug, Default)]
+pub struct Planned(pub ArcSwapOption<KeptPlan>);
+
+/// A plan, and the settings that it was made for.
+#[derive(Debug)]
+pub struct KeptPlan {
+    /// The hash of what planning depends on beside the statement and the catalog.
+    pub context_hash: u64,
+    /// The plan.
+    pub cached: CachedPlan,
+}
+
+/// `CALL name(arguments)`.
+#[derive(Debug)]
+pub struct CallStatement {
+    /// The procedure.
+    pub name: ast::ObjectName,
+    /// What it is given.
+    pub arguments: Vec<Argument>,
+}
+
+/// An argument of CALL.
+#[derive(Debug)]
+pub struct Argument {
+    /// What is given.
+    pub value: Expression,
+    /// The variable that it is, if it is one: OUT and INOUT parameters need one.
+    pub target: Option<Target>,
+}
+
+/// SIGNAL and RESIGNAL.
+#[derive(Debug)]
+pub struct Signal {
+    /// RESIGNAL.
+    pub is_resignal: bool,
+    /// The number and SQLSTATE that are raised. RESIGNAL may have none.
+    pub condition: Option<Matched>,
+    /// `SET item = value`.
+    pub items: Vec<(ast::SignalItem, Expression)>,
+}
+
+/// GET DIAGNOSTICS.
+#[derive(Debug)]
+pub struct Diagnose {
+    /// STACKED.
+    pub is_stacked: bool,
+    /// What is asked.
+    pub what: Asked,
+}
+
+/// What GET DIAGNOSTICS asks, and where it goes.
+#[derive(Debug)]
+pub enum Asked {
+    /// Of the statement.
+    Statement(Vec<(Target, ast::StatementItem)>),
+    /// Of a condition.
+    Condition {
+        /// Which, from 1.
+        number: Expression,
+        /// What goes where.
+        items: Vec<(Target, ast::ConditionItem)>,
+    },
+}
+
+/// What a handler or SIGNAL names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matched {
+    /// An error's number.
+    Number(u16),
+    /// A SQLSTATE.
+    SqlState([u8; 5]),
+    /// SQLSTATEs of class 01.
+    Warning,
+    /// Class 02.
+    NotFound,
+    /// All other classes but 00.
+    Exception,
+}
+
+/// A block that declares handlers.
+#[derive(Debug, Default)]
+pub struct HandlerScope {
+    /// The next enclosing one.
+    pub parent: Option<usize>,
+    /// What the block declares.
+    pub handlers: Vec<Handler>,
+}
+
+/// A handler.
+#[derive(Debug)]
+pub struct Handler {
+    /// What it handles.
+    pub conditions: Vec<Matched>,
+    /// CONTINUE, else EXIT.
+    pub continues: bool,
+    /// Where its body begins.
+    pub target: usize,
+}
+
+/// A variable of a program as a column, which values are converted for.
+pub fn slot(name: &str, ty: DataType) -> Column {
+    Column {
+        name: name.into(),
+        ty,
+        nullable: true,
+        default: ColumnDefault::None,
+        on_update_now: false,
+        auto_increment: false,
+        generated: None,
+        visible: true,
+        hidden: false,
+        comment: String::new(),
+    }
+}
