@@ -63,9 +63,23 @@ pub struct ProgramRecord {
     pub collation: u16,
     /// Seconds since 1970.
     pub created_s: i64,
+    /// What ALTER has said since: it counts instead of what the text says.
+    #[serde(default)]
+    pub altered: Altered,
     /// What fires it; `None` unless it is a trigger.
     #[serde(default)]
     pub trigger: Option<TriggerRecord>,
+}
+
+/// What ALTER PROCEDURE and ALTER FUNCTION have said of a routine; `None`: nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Altered {
+    /// When, in seconds since 1970.
+    pub at_s: Option<i64>,
+    /// COMMENT.
+    pub comment: Option<String>,
+    /// `NO SQL`, `READS SQL DATA`…
+    pub data_access: Option<CompactString>,
 }
 
 /// What fires a trigger.

@@ -109,6 +109,7 @@ pub fn execute(
         S::RenameTable(pairs) => rename::rename(ddl, pairs),
         S::CreateView(create) => view::create(ddl, create),
         S::CreateProgram(create) => program::create(ddl, create),
+        S::AlterRoutine(alter) => program::alter(ddl, alter),
         S::DropStored {
             kind,
             if_exists,
@@ -189,6 +190,7 @@ pub fn is_ddl(statement: &ast::Statement) -> bool {
             | S::RenameTable(_)
             | S::CreateView(_)
             | S::CreateProgram(_)
+            | S::AlterRoutine(_)
     ) || matches!(statement, S::DropStored { kind, .. } if kept_kind(kind).is_some())
 }
 

@@ -1,4 +1,4 @@
-//! CREATE and DROP of procedures, functions and triggers.
+//! CREATE, ALTER and DROP of procedures, functions and triggers.
 //!
 //! A program is kept as the text that made it. It is compiled once here, so that one that can't be
 //! is refused; what its statements name is looked for when they run.
@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_catalog::program::{ProgramKind, ProgramRecord, TriggerRecord};
+use porpoise_catalog::program::{Altered, ProgramKind, ProgramRecord, TriggerRecord};
 use porpoise_catalog::{Catalog, CatalogChange, Relation, Table, TemporaryTables};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_planner::{Context, UnknownContents};
 use porpoise_programs::{compile, functions};
+use porpoise_session::check;
 use porpoise_sql::ast;
 use porpoise_types::{DataType, convert};
 
@@ -71,8 +72,10 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateProgram) -> Result<Completi
         connection_collation: ddl.session.collation.name().into(),
         collation: collation_of(ddl, &catalog, &name.schema),
         created_s: ddl.session.statement.started_us / 1_000_000,
+        altered: Altered::default(),
         trigger: trigger(change.catalog(), &name.schema, create)?,
     };
+    make_room(&mut change, &record)?;
     change.put_program(record)?;
     change.commit()?;
     Ok(Completion::default())
@@ -171,14 +174,17 @@ fn trigger(
         .filter_map(|other| Some((other, other.record.trigger.as_ref()?)))
         .filter(|(_, fired)| fired.fired() == (*time, *event));
     let others: Vec<_> = others.collect();
-    if let Some((_, reference)) = order {
-        let is_it = |name: &CompactString| name.eq_ignore_ascii_case(reference);
-        if !others.iter().any(|(other, _)| is_it(&other.record.name)) {
-            return Err(Error::referenced_trigger_missing(reference.as_str()));
+    let position = match order {
+        Some((follows, reference)) => {
+            let is_it = |name: &CompactString| name.eq_ignore_ascii_case(reference);
+            let found = others
+                .iter()
+                .find(|(other, _)| is_it(&other.record.name))
+                .ok_or_else(|| Error::referenced_trigger_missing(reference.as_str()))?;
+            found.1.order + u32::from(*follows)
         }
-        return Err(Error::not_supported_yet("FOLLOWS and PRECEDES"));
-    }
-    let last = others.iter().map(|(_, fired)| fired.order).max();
+        None => others.last().map_or(1, |(_, last)| last.order + 1),
+    };
     Ok(Some(TriggerRecord {
         table: table.name.0.clone(),
         is_before: *time == ast::TriggerTime::Before,
@@ -187,8 +193,55 @@ fn trigger(
             ast::TriggerEvent::Update => "UPDATE".into(),
             ast::TriggerEvent::Delete => "DELETE".into(),
         },
-        order: last.map_or(1, |last| last + 1),
+        order: position,
     }))
+}
+
+/// Moves the triggers that are fired behind a new one of the same table, time and event.
+fn make_room(change: &mut CatalogChange<'_>, record: &ProgramRecord) -> Result<()> {
+    let Some(new) = &record.trigger else {
+        return Ok(());
+    };
+    for other in change.catalog().triggers(&record.schema, &new.table) {
+        let mut moved = other.record.clone();
+        if let Some(fired) = &mut moved.trigger
+            && fired.fired() == new.fired()
+            && fired.order >= new.order
+        {
+            fired.order += 1;
+            change.put_program(moved)?;
+        }
+    }
+    Ok(())
+}
+
+/// ALTER PROCEDURE, ALTER FUNCTION.
+///
+/// # Errors
+/// 1305 for one that isn't there.
+pub fn alter(ddl: &mut Ddl<'_>, alter: &ast::AlterRoutine) -> Result<Completion> {
+    let name = ddl.resolve(&alter.name)?;
+    let kind = match alter.is_function {
+        true => ProgramKind::Function,
+        false => ProgramKind::Procedure,
+    };
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
+    let Some(program) = change.catalog().program(&name.schema, kind, &name.table) else {
+        return Err(Error::routine_does_not_exist(kind.name(), &name));
+    };
+    let mut record = program.record.clone();
+    let said = &alter.characteristics;
+    if let Some(comment) = &said.comment {
+        record.altered.comment = Some(String::from_utf8_lossy(comment).into_owned());
+    }
+    if let Some(access) = said.data_access {
+        record.altered.data_access = Some(access.sql().into());
+    }
+    record.invoker = said.invoker.unwrap_or(record.invoker);
+    record.altered.at_s = Some(ddl.session.statement.started_us / 1_000_000);
+    change.put_program(record)?;
+    change.commit()?;
+    Ok(Completion::default())
 }
 
 /// DROP PROCEDURE, DROP FUNCTION, DROP TRIGGER.
@@ -203,6 +256,13 @@ pub fn drop(
 ) -> Result<Completion> {
     let name = ddl.resolve(name)?;
     let mut change = CatalogChange::begin(ddl.shared.definitions());
+    let found = change.catalog().program(&name.schema, kind, &name.table);
+    if let Some(fired) = found
+        .as_ref()
+        .and_then(|found| found.record.trigger.as_ref())
+    {
+        check::check_trigger(ddl.session, &name.schema, &fired.table)?;
+    }
     if change.drop_program(&name.schema, kind, &name.table) {
         change.commit()?;
         return Ok(Completion::default());

@@ -59,7 +59,7 @@ use porpoise_session::check::Privileged;
 use porpoise_session::server_files;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
-use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId};
+use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Uncommitted};
 use porpoise_types::{DataType, DateTime, KeyBuf, Value};
 
 use crate::eval::Evaluate;
@@ -125,16 +125,29 @@ pub enum View<'a> {
     None,
     /// An autocommit read.
     Snapshot(Snapshot),
+    /// An autocommit read at READ UNCOMMITTED.
+    Uncommitted(Uncommitted),
     /// Reads see the transaction's own changes; writes are possible.
     Transaction(&'a mut SessionTransaction),
 }
 
 impl View<'_> {
+    /// Whether rows are read that others are changing: what an index tells of a row must be compared
+    /// with the row.
+    pub(crate) fn is_uncommitted(&self) -> bool {
+        match self {
+            View::Uncommitted(_) => true,
+            View::Transaction(transaction) => transaction.reads_uncommitted(),
+            View::None | View::Snapshot(_) => false,
+        }
+    }
+
     /// The same view, for a statement within the statement.
     pub(crate) fn reborrow(&mut self) -> View<'_> {
         match self {
             View::None => View::None,
             View::Snapshot(snapshot) => View::Snapshot(snapshot.clone()),
+            View::Uncommitted(read) => View::Uncommitted(read.clone()),
             View::Transaction(transaction) => View::Transaction(transaction),
         }
     }
@@ -338,6 +351,7 @@ impl<'a> Exec<'a> {
         Ok(match &self.view {
             View::None => return Err(Error::engine_error("no view of storage")),
             View::Snapshot(snapshot) => snapshot.range(space, (low, high), direction)?,
+            View::Uncommitted(newest) => newest.range(space, (low, high), direction)?,
             View::Transaction(transaction) if latest => {
                 transaction.latest_range(space, (low, high), direction)?
             }
@@ -356,6 +370,7 @@ impl<'a> Exec<'a> {
         Ok(match view {
             View::None => return Err(Error::engine_error("no view of storage")),
             View::Snapshot(snapshot) => snapshot.get(space, key, read)?,
+            View::Uncommitted(newest) => newest.get(space, key, read)?,
             View::Transaction(transaction) if latest => transaction.latest_get(space, key, read)?,
             View::Transaction(transaction) => transaction.get(space, key, read)?,
         })

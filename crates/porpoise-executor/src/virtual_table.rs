@@ -97,12 +97,15 @@ impl Lookup {
         filter: &[Expr],
         exec: &mut Exec<'_>,
     ) -> Result<Lookup> {
-        const SCHEMA_COLUMNS: [&str; 5] = [
+        const SCHEMA_COLUMNS: [&str; 8] = [
             "TABLE_SCHEMA",
             "CONSTRAINT_SCHEMA",
             "SCHEMA_NAME",
             "Db",
             "OBJECT_SCHEMA",
+            "ROUTINE_SCHEMA",
+            "SPECIFIC_SCHEMA",
+            "TRIGGER_SCHEMA",
         ];
         const NAME_COLUMNS: [&str; 2] = ["TABLE_NAME", "Table_name"];
         let mut lookup = Lookup::default();

@@ -4,7 +4,9 @@
 //! how MySQL words what got lost.
 
 use porpoise_core::error::{Error, Level, Result};
-use porpoise_types::{ConvertContext, DataType, JsonError, Loss, Rounding, Value, convert};
+use porpoise_types::{
+    ConvertContext, DataType, DateTime, JsonError, Loss, Rounding, Value, convert,
+};
 
 use super::{CastKind, EvalContext};
 
@@ -65,6 +67,9 @@ pub fn cast_value(
         };
         context.vars_mut().warn_or_fail(condition)?;
     }
+    if kind == CastKind::MomentOrZero && value.is_null() {
+        return Ok(Value::DateTime(DateTime::ZERO));
+    }
     Ok(value)
 }
 
@@ -90,6 +95,17 @@ pub fn cast(
     {
         return Ok((first_day(&value, to), None));
     }
+    // A member is the date or the time that its text is, not the one that its number is.
+    let value = match (from, to) {
+        (
+            DataType::Enum(_) | DataType::Set(_),
+            DataType::Date
+            | DataType::Time { .. }
+            | DataType::DateTime { .. }
+            | DataType::Timestamp { .. },
+        ) => Value::text(convert::to_text(&value, from)),
+        _ => value,
+    };
     Ok(match to {
         DataType::Null => (value, None),
         DataType::Int { .. } | DataType::Bit(_) | DataType::Year

@@ -85,6 +85,7 @@ impl Expr {
                     CastKind::Implicit
                     | CastKind::Exact
                     | CastKind::Moment(_)
+                    | CastKind::MomentOrZero
                     | CastKind::Comparable { .. },
             } => operand.write_sql(names, out),
             ExprKind::Cast {

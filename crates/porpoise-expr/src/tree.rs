@@ -206,6 +206,8 @@ pub enum CastKind {
     /// Of a constant string that is compared with a value of this temporal type: one that is no
     /// date is refused (1525).
     Moment(&'static str),
+    /// Of a string to a DATETIME that it is compared as: one that is no date is the zero date.
+    MomentOrZero,
     /// Of a number to a DATETIME that it is compared as: one that is no moment lies between those
     /// whose numbers are less and those whose numbers are greater. `of_dates`: it is compared with
     /// dates, whose numbers have eight digits.

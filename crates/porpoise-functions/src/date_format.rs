@@ -6,7 +6,7 @@ use porpoise_expr::{Expr, ExprKind};
 use porpoise_types::temporal::format::{
     ParsedByFormat, date_format, format_parts, str_to_date, time_format,
 };
-use porpoise_types::{DataType, Date, Interval, Value};
+use porpoise_types::{DataType, Value};
 
 use crate::temporal::{moment, text, time};
 
@@ -88,26 +88,23 @@ fn str_to_date_type(arguments: &[Expr]) -> Result<DataType> {
 
 fn parse_by_format(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mode = call.context.vars().date_mode();
-    let parsed = str_to_date(text(&values[0]), text(&values[1]), mode);
-    let Some(parsed) = parsed else {
+    let as_time = matches!(call.ty, DataType::Time { .. });
+    let parsed = str_to_date(text(&values[0]), text(&values[1]), as_time, mode);
+    let Some((parsed, is_longer)) = parsed else {
         let warning = Error::wrong_value_for_function("datetime", text(&values[0]), "str_to_date");
         call.context.vars_mut().warn_or_fail(warning)?;
         return Ok(Value::Null);
     };
+    if is_longer {
+        let kind = match call.ty {
+            DataType::Time { .. } => "time",
+            DataType::Date => "date",
+            _ => "datetime",
+        };
+        let warning = Error::truncated_wrong_value_truncated(kind, text(&values[0]));
+        call.context.vars_mut().warn_or_fail(warning)?;
+    }
     Ok(match (parsed, call.ty) {
-        (ParsedByFormat::Date(date), DataType::DateTime { .. }) => {
-            Value::DateTime(date.at_midnight())
-        }
-        (ParsedByFormat::Date(date), _) => Value::Date(date),
-        (ParsedByFormat::Time(time), DataType::DateTime { .. }) => {
-            let today = Date::default().at_midnight();
-            today
-                .checked_add(Interval {
-                    months: 0,
-                    micros: time.micros(),
-                })
-                .map_or(Value::Null, Value::DateTime)
-        }
         (ParsedByFormat::Time(time), _) => Value::Time(time),
         (ParsedByFormat::DateTime(moment), DataType::Date) => Value::Date(moment.date()),
         (ParsedByFormat::DateTime(moment), _) => Value::DateTime(moment),

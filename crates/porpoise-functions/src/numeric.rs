@@ -557,14 +557,8 @@ fn rounded(arguments: &[Expr]) -> Result<DataType> {
             DataType::BIGINT_UNSIGNED
         }
         DataType::Int { .. } => DataType::BIGINT,
-        _ => match places(arguments) {
-            Some(places @ 0..=30) => DataType::Double {
-                unsigned: false,
-                zerofill: false,
-                digits: Some((53, places as u8)),
-            },
-            _ => DataType::DOUBLE,
-        },
+        // As many decimals as there are, even of a DOUBLE(10, 2).
+        _ => DataType::DOUBLE,
     })
 }
 

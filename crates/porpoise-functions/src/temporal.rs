@@ -146,8 +146,7 @@ pub static TABLE: &[Function] = &[
         &[ArgumentKind::Integer],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(|_, values| {
-            Ok(Date::from_day_number(convert::to_int(&values[0]).0)
-                .map_or(Value::Date(Date::default()), Value::Date))
+            Ok(day_of_number(convert::to_int(&values[0]).0).map_or(Value::Null, Value::Date))
         }),
     ),
     stable(
@@ -611,6 +610,17 @@ fn from_unixtime(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         }
         None => Value::DateTime(local),
     })
+}
+
+/// A day by its number; the days of year 0 are those of year 1.
+fn day_of_number(number: i64) -> Option<Date> {
+    match number {
+        1..=365 => {
+            let next = Date::from_day_number(365 + number)?;
+            Date::new(0, next.month(), next.day())
+        }
+        number => Date::from_day_number(number),
+    }
 }
 
 fn unix_timestamp_type(arguments: &[Expr]) -> Result<DataType> {

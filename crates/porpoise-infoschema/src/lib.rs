@@ -15,7 +15,8 @@
 //! | [`roles`] | roles that are granted, active or to be granted, and their privileges |
 //! | [`system_tables`] | what else the schema `mysql` has: time zones, help, logs |
 //! | [`variables`] | system variables and status counters |
-//! | [`empty_tables`] | tables that are always empty: routines, triggers, events, partitions |
+//! | [`programs`] | procedures, functions, their parameters, triggers |
+//! | [`empty_tables`] | tables that are always empty: events, partitions |
 //!
 //! A row is shown only to sessions with a privilege on what it describes (MySQL 8.4 manual, 28.1).
 
@@ -29,6 +30,7 @@ mod innodb;
 mod locks;
 mod objects;
 mod privileges;
+mod programs;
 mod roles;
 mod server;
 pub mod show;
@@ -55,6 +57,7 @@ const FAMILIES: &[&[VirtualSource]] = &[
     system_tables::TABLES,
     roles::TABLES,
     variables::TABLES,
+    programs::TABLES,
     empty_tables::TABLES,
 ];
 

@@ -121,6 +121,16 @@ pub fn check_schema(state: &SessionState, privilege: Privilege, schema: &str) ->
     }
 }
 
+/// TRIGGER on a trigger's table (1142).
+pub fn check_trigger(state: &SessionState, schema: &str, table: &str) -> Result<()> {
+    match grants(state) {
+        Some(grants) if !grants.on_table(schema, table).has(Privilege::Trigger) => {
+            Err(denied(state, Privilege::Trigger, table))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// EXECUTE on a routine, which `named` names in error 1370.
 pub fn check_routine(state: &SessionState, schema: &str, named: impl Display) -> Result<()> {
     match grants(state) {
@@ -568,11 +578,19 @@ impl StatementCheck<'_> {
                 ast::ProgramKind::Trigger { table, .. } => self.relation(table, &[P::Trigger]),
                 ast::ProgramKind::Event { .. } => self.schema_of(&create.name, P::Event),
             },
-            // Checked where the routine is found: it may have privileges of its own.
-            S::AlterRoutine(_) => Ok(()),
+            S::AlterRoutine(alter) => self.alter_routine(&alter.name),
             S::AlterEvent(alter) => self.schema_of(&alter.name, P::Event),
             S::Signal(_) | S::GetDiagnostics(_) => Ok(()),
-            S::DropStored { name, .. } => self.schema_of(name, P::AlterRoutine),
+            // Checked where the trigger's table is found.
+            S::DropStored {
+                kind: "TRIGGER", ..
+            } => Ok(()),
+            S::DropStored {
+                kind: "EVENT",
+                name,
+                ..
+            } => self.schema_of(name, P::Event),
+            S::DropStored { name, .. } => self.alter_routine(name),
             S::Maintain { action, tables, .. } => {
                 let needed: &[P] = match action {
                     ast::Maintenance::Check | ast::Maintenance::Checksum => &[P::Select],
@@ -643,6 +661,24 @@ impl StatementCheck<'_> {
             Some((schema, _)) => self.schema(&schema, privilege),
             None => Ok(()),
         }
+    }
+
+    /// ALTER ROUTINE on the schema of a routine (1370).
+    fn alter_routine(&self, name: &ast::ObjectName) -> Result<()> {
+        let named = name.schema.as_ref().map(|schema| schema.0.as_str());
+        let schema = named.or(self.state.schema.as_deref()).unwrap_or("");
+        let held = grants(self.state);
+        if held.is_none_or(|held| held.on_schema(schema).has(Privilege::AlterRoutine)) {
+            return Ok(());
+        }
+        let routine = format!("{schema}.{}", name.name.as_str());
+        let (user, host) = (&self.state.user, &self.state.host);
+        Err(Error::routine_access_denied(
+            "alter routine",
+            user,
+            host,
+            routine,
+        ))
     }
 
     fn create_table(&self, create: &ast::CreateTable) -> Result<()> {

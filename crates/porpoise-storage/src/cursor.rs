@@ -1,7 +1,7 @@
 //! Reading a range in order, through everything a reader can see.
 //!
-//! The sources of a row are layers, newest first: the transaction's own overlay, the memtables, and
-//! redb at the bottom. Each yields its keys in order; the cursor takes the smallest (or, backward,
+//! The sources of a row are layers, newest first: the transaction's own overlay, those of others at
+//! READ UNCOMMITTED, the memtables, and redb at the bottom. Each yields its keys in order; the cursor takes the smallest (or, backward,
 //! the greatest), and where two layers have the same key, the newer one wins.
 //!
 //! ```text
@@ -24,7 +24,7 @@ use crate::block::Block;
 use crate::memtable::{
     BoundKey, Key, SpaceVersions, Unpublished, Value, VersionCursor, is_past_high,
 };
-use crate::overlay::Writes;
+use crate::overlay::{SharedOverlay, Writes};
 use crate::snapshot::{Snapshot, is_empty_range};
 use crate::{CommitTs, Direction, Result, SpaceId};
 
@@ -37,6 +37,8 @@ const BATCH_MAX: usize = 128;
 /// A layer of rows in memory.
 pub(crate) enum Layer {
     Overlay(Arc<Writes>),
+    /// One that its transaction may be writing to.
+    Open(Arc<SharedOverlay>, SpaceId),
     Versions(Arc<SpaceVersions>, CommitTs, Option<Unpublished>),
 }
 
@@ -310,6 +312,11 @@ impl LayerCursor {
     fn new(layer: Layer, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Self {
         let cursor = match layer {
             Layer::Overlay(writes) => {
+                let writes = OverlaySource::Kept(writes);
+                LayerSource::Overlay(OverlayCursor::new(writes, bounds, direction))
+            }
+            Layer::Open(overlay, space) => {
+                let writes = OverlaySource::Open(overlay, space);
                 LayerSource::Overlay(OverlayCursor::new(writes, bounds, direction))
             }
             Layer::Versions(versions, ts, unpublished) => {
@@ -341,9 +348,17 @@ impl LayerCursor {
     }
 }
 
-/// The transaction's own writes, read ahead in batches.
+/// Where an overlay's writes are read.
+enum OverlaySource {
+    /// As they were when the cursor was made.
+    Kept(Arc<Writes>),
+    /// As they are by now.
+    Open(Arc<SharedOverlay>, SpaceId),
+}
+
+/// An overlay's writes, read ahead in batches.
 struct OverlayCursor {
-    writes: Arc<Writes>,
+    writes: OverlaySource,
     low: Bound<Key>,
     high: Bound<Key>,
     direction: Direction,
@@ -355,7 +370,7 @@ struct OverlayCursor {
 
 impl OverlayCursor {
     fn new(
-        writes: Arc<Writes>,
+        writes: OverlaySource,
         (low, high): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> OverlayCursor {
@@ -397,15 +412,23 @@ impl OverlayCursor {
         self.at = 0;
         let range = (as_bytes(&self.low), as_bytes(&self.high));
         if !is_empty_range(range) {
-            let entries = self.writes.range::<[u8], _>(range);
-            let owned = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
-            match self.direction {
-                Direction::Forward => {
-                    self.batch.extend(entries.take(self.batch_len).map(owned));
+            let mut take = |writes: &Writes| {
+                let entries = writes.range::<[u8], _>(range);
+                let owned = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
+                let batch = &mut self.batch;
+                match self.direction {
+                    Direction::Forward => batch.extend(entries.take(self.batch_len).map(owned)),
+                    Direction::Backward => {
+                        batch.extend(entries.rev().take(self.batch_len).map(owned));
+                    }
                 }
-                Direction::Backward => {
-                    self.batch
-                        .extend(entries.rev().take(self.batch_len).map(owned));
+            };
+            match &self.writes {
+                OverlaySource::Kept(writes) => take(writes),
+                OverlaySource::Open(overlay, space) => {
+                    if let Some(writes) = overlay.0.read().writes(*space) {
+                        take(writes);
+                    }
                 }
             }
         }

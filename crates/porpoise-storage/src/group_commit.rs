@@ -52,7 +52,7 @@ use crate::locks::{HeldLocks, LockTable};
 use crate::log::{AcknowledgedEnd, LogFiles, LogSegment, LogSpace, LogTail, Payload, SegmentWrite};
 use crate::memtable::Memtable;
 use crate::options::Flush;
-use crate::overlay::{Overlay, SpaceChange};
+use crate::overlay::{Overlay, SharedOverlay, SpaceChange};
 use crate::store::Shared;
 use crate::{CommitTs, Error, Lsn, Result};
 use failure::{BackgroundSync, LostCommits, WriteFailure};
@@ -84,7 +84,7 @@ impl Durability {
 
 /// What a transaction wants to write.
 pub(crate) struct Writing<'a> {
-    pub overlay: Overlay,
+    pub overlay: Option<Arc<SharedOverlay>>,
     pub payload: &'a Payload,
     /// The newest commit that it read a version of before all could see it; 0 if there is none.
     pub rests_on: CommitTs,
@@ -247,7 +247,9 @@ impl GroupCommit {
             queue.settling.begin(ts, Arc::clone(&memtable), locks);
             (ts, memtable, Arc::clone(&queue.inserting))
         };
-        insert_versions(&memtable, ts, overlay);
+        if let Some(overlay) = overlay {
+            insert_versions(&memtable, ts, &overlay.0.read());
+        }
         // Locks are released before the batch can be published.
         self.settle(ts, &shared.locks);
         inserting.fetch_sub(1, Ordering::Release);
@@ -551,15 +553,15 @@ impl Queue {
 }
 
 /// Puts a transaction's writes into a memtable.
-fn insert_versions(memtable: &Memtable, ts: CommitTs, overlay: Overlay) {
-    for written in overlay.spaces {
+fn insert_versions(memtable: &Memtable, ts: CommitTs, overlay: &Overlay) {
+    for written in &overlay.spaces {
         let writes = written.writes.iter();
         let writes = writes.map(|(key, value)| (&**key, value.as_deref()));
         memtable.insert(written.space, ts, written.net_rows, writes);
     }
-    for (space, change) in overlay.changes {
-        let versions = memtable.space(space);
-        if change == SpaceChange::Drop {
+    for (space, change) in &overlay.changes {
+        let versions = memtable.space(*space);
+        if *change == SpaceChange::Drop {
             versions.drop_at(ts);
         }
     }

@@ -101,6 +101,7 @@ mod transaction;
 mod tree;
 mod tree_file;
 mod tree_snapshot;
+mod uncommitted;
 mod verify;
 mod version_map;
 
@@ -121,6 +122,7 @@ pub use snapshot::Snapshot;
 pub use store::{Stats, Store};
 pub use transaction::Transaction;
 pub use tree::SpaceNames;
+pub use uncommitted::Uncommitted;
 pub use verify::Verified;
 
 /// The order in which a cursor gives its rows.

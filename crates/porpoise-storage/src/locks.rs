@@ -38,6 +38,8 @@ use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
+use crate::overlay::SharedOverlay;
+use crate::uncommitted::OpenWrites;
 use crate::{LockError, SpaceId, TxnId};
 
 const SHARDS: usize = 64;
@@ -396,6 +398,8 @@ pub(crate) struct LockTable {
     waiting: Mutex<HashMap<TxnId, Waiting>>,
     hook: ArcSwapOption<WaitHook>,
     external: ArcSwapOption<ExternalWaits>,
+    /// What is hidden behind the locks.
+    pub open_writes: OpenWrites,
     pub waits: AtomicU64,
     pub deadlocks: AtomicU64,
 }
@@ -404,6 +408,8 @@ pub(crate) struct LockTable {
 pub(crate) struct HeldLocks {
     txn: TxnId,
     rows: SmallVec<[RowHash; 8]>,
+    /// Its writes are among [`LockTable::open_writes`].
+    has_writes: bool,
 }
 
 impl HeldLocks {
@@ -411,7 +417,15 @@ impl HeldLocks {
         HeldLocks {
             txn,
             rows: SmallVec::new(),
+            has_writes: false,
         }
+    }
+
+    /// The transaction begins to write: until its locks are released, those who read what isn't
+    /// committed find its writes there.
+    pub fn note_writes(&mut self, table: &LockTable, writes: &Arc<SharedOverlay>) {
+        self.has_writes = true;
+        table.open_writes.add(self.txn, Arc::clone(writes));
     }
 
     pub fn len(&self) -> usize {
@@ -424,6 +438,7 @@ impl HeldLocks {
         HeldLocks {
             txn: self.txn,
             rows: self.rows.drain(left..).collect(),
+            has_writes: false,
         }
     }
 
@@ -447,6 +462,7 @@ impl LockTable {
             waiting: Mutex::default(),
             hook: ArcSwapOption::empty(),
             external: ArcSwapOption::empty(),
+            open_writes: OpenWrites::default(),
             waits: AtomicU64::new(0),
             deadlocks: AtomicU64::new(0),
         }
@@ -590,13 +606,22 @@ impl LockTable {
         }
     }
 
-    pub fn release(&self, held: HeldLocks) {
+    pub fn release(&self, mut held: HeldLocks) {
+        self.hide_writes(&mut held);
         let many = held.len() >= MANY_LOCKS;
         for row in held.rows {
             self.release_row(held.txn, row);
         }
         if many {
             self.shrink();
+        }
+    }
+
+    /// The transaction's writes are committed and settled, or undone: nobody reads them as not
+    /// committed any more.
+    pub fn hide_writes(&self, held: &mut HeldLocks) {
+        if std::mem::take(&mut held.has_writes) {
+            self.open_writes.remove(held.txn);
         }
     }
 

@@ -7,10 +7,14 @@
 //!
 //! Every write leaves in `undo` what it replaced. A savepoint is the length of that list; going
 //! back to it puts back what was written since, newest first.
+//!
+//! The overlay lies behind a lock that only its own transaction ever takes to write: whoever reads
+//! what isn't committed ([`crate::uncommitted`]) takes it to read, for a row or a batch of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use crate::SpaceId;
@@ -39,6 +43,16 @@ pub(crate) struct Overlay {
     held_bytes: usize,
 }
 
+/// A transaction's overlay, and its readers'.
+#[derive(Default)]
+pub(crate) struct SharedOverlay(pub RwLock<Overlay>);
+
+impl Drop for SharedOverlay {
+    fn drop(&mut self) {
+        std::mem::take(self.0.get_mut()).discard();
+    }
+}
+
 /// What a write takes beside its key and its value: its places in the map and in `undo`, what the
 /// allocator adds, and the head of its operation in the log record.
 const WRITE_BYTES: usize = 200;
@@ -63,14 +77,21 @@ enum Undo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Savepoint(usize);
 
-impl Overlay {
-    pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.spaces.iter().all(|s| s.writes.is_empty())
+impl Savepoint {
+    /// Whether nothing was written before it.
+    pub(crate) fn is_first(self) -> bool {
+        self.0 == 0
     }
 
     /// How much work would be lost by a rollback: what a deadlock's victim is chosen by.
-    pub fn weight(&self) -> usize {
-        self.undo.len()
+    pub(crate) fn weight(self) -> usize {
+        self.0
+    }
+}
+
+impl Overlay {
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.spaces.iter().all(|s| s.writes.is_empty())
     }
 
     /// How many bytes the writes take, with those that they replaced, and will take at COMMIT.
@@ -129,11 +150,10 @@ impl Overlay {
         }
     }
 
-    pub fn rollback_to(&mut self, savepoint: Savepoint) {
-        if savepoint.0 == 0 {
-            return std::mem::take(self).discard();
-        }
-        while self.undo.len() > savepoint.0 {
+    /// Undoes at most `count` of the changes since the savepoint; `false` when there are no more.
+    pub fn roll_back(&mut self, savepoint: Savepoint, count: usize) -> bool {
+        let end = savepoint.0.max(self.undo.len().saturating_sub(count));
+        while self.undo.len() > end {
             match self.undo.pop() {
                 Some(Undo::Write {
                     space,
@@ -159,8 +179,10 @@ impl Overlay {
                 None => {}
             }
         }
-        if self.undo.capacity() / 4 > self.undo.len() {
+        let is_more = end > savepoint.0;
+        if !is_more && self.undo.capacity() / 4 > self.undo.len() {
             self.undo.shrink_to(self.undo.len() * 2);
         }
+        is_more
     }
 }

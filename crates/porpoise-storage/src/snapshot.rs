@@ -111,13 +111,13 @@ impl Snapshot {
 
     pub(crate) fn range_under(
         &self,
-        overlay: Option<Layer>,
+        overlays: impl IntoIterator<Item = Layer>,
         unpublished: Option<Unpublished>,
         space: SpaceId,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Cursor> {
-        let mut layers: SmallVec<[Layer; 3]> = overlay.into_iter().collect();
+        let mut layers: SmallVec<[Layer; 3]> = overlays.into_iter().collect();
         for memtable in &self.epoch.memtables {
             let Some(versions) = memtable.spaces.get(space) else {
                 continue;

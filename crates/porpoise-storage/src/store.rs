@@ -32,6 +32,7 @@ use crate::snapshot::{Epoch, Snapshot};
 use crate::transaction::Transaction;
 use crate::tree::SpaceNames;
 use crate::tree_snapshot::TreeSnapshot;
+use crate::uncommitted::Uncommitted;
 use crate::{CommitTs, Error, Result, SpaceId, TxnId, checkpoint, recovery};
 use background::preallocate_segment;
 use open::FolderLock;
@@ -86,6 +87,11 @@ impl Store {
     /// Everything committed so far.
     pub fn snapshot(&self) -> Snapshot {
         self.shared().snapshot()
+    }
+
+    /// What is newest, committed or not, for one statement.
+    pub fn uncommitted(&self) -> Uncommitted {
+        Uncommitted::beside(self.shared(), None)
     }
 
     /// Everything that has a place in the log, after waiting until it is published: for who has

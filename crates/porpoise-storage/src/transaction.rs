@@ -26,10 +26,11 @@ use crate::commit::Commit;
 use crate::cursor::{Cursor, Layer};
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
 use crate::memtable::Unpublished;
-use crate::overlay::{Overlay, Savepoint, SpaceChange};
+use crate::overlay::{Overlay, Savepoint, SharedOverlay, SpaceChange};
 use crate::reclaim::release_soon;
 use crate::snapshot::Snapshot;
 use crate::store::Shared;
+use crate::uncommitted::Uncommitted;
 use crate::{CommitTs, Direction, LockError, Result, SpaceId, TxnId};
 
 /// A unit of work. Dropped without `commit`, it is rolled back.
@@ -37,7 +38,11 @@ pub struct Transaction {
     shared: Arc<Shared>,
     id: TxnId,
     view: OnceCell<Snapshot>,
-    overlay: Overlay,
+    /// What it reads in place of the view, at READ UNCOMMITTED.
+    uncommitted: Option<Uncommitted>,
+    /// `None` until it writes.
+    overlay: Option<Arc<SharedOverlay>>,
+    size: OverlaySize,
     counters: Vec<(SpaceId, u64)>,
     locks: HeldLocks,
     interrupt: Arc<Interrupt>,
@@ -46,13 +51,31 @@ pub struct Transaction {
     confirms_reads: bool,
 }
 
+/// How large the overlay is: asked for at every row.
+#[derive(Clone, Copy)]
+struct OverlaySize {
+    held_bytes: usize,
+    savepoint: Savepoint,
+}
+
+impl OverlaySize {
+    fn of(overlay: &Overlay) -> OverlaySize {
+        OverlaySize {
+            held_bytes: overlay.held_bytes(),
+            savepoint: overlay.savepoint(),
+        }
+    }
+}
+
 impl Transaction {
     pub(crate) fn new(shared: Arc<Shared>, id: TxnId) -> Transaction {
         Transaction {
             shared,
             id,
             view: OnceCell::new(),
-            overlay: Overlay::default(),
+            uncommitted: None,
+            overlay: None,
+            size: OverlaySize::of(&Overlay::default()),
             counters: Vec::new(),
             locks: HeldLocks::none(id),
             interrupt: Arc::default(),
@@ -68,7 +91,10 @@ impl Transaction {
 
     /// Whether a commit would change anything.
     pub fn has_writes(&self) -> bool {
-        !self.overlay.is_empty() || !self.counters.is_empty()
+        self.overlay
+            .as_ref()
+            .is_some_and(|own| !own.0.read().is_empty())
+            || !self.counters.is_empty()
     }
 
     /// How many rows it has locked.
@@ -80,7 +106,7 @@ impl Transaction {
     /// is undone doesn't count any more.
     #[inline]
     pub fn held_bytes(&self) -> usize {
-        self.overlay.held_bytes() + self.locks.held_bytes()
+        self.size.held_bytes + self.locks.held_bytes()
     }
 
     /// What ends this transaction's waits from outside.
@@ -112,6 +138,19 @@ impl Transaction {
     /// Drops the read view; the next read takes a new one.
     pub fn forget_view(&mut self) {
         self.view = OnceCell::new();
+        self.uncommitted = None;
+    }
+
+    /// Has `get` and `range` read what is newest, committed or not, until `forget_view`.
+    pub fn read_uncommitted(&mut self) {
+        self.view = OnceCell::new();
+        self.uncommitted = Some(Uncommitted::beside(&self.shared, Some(self.id)));
+    }
+
+    /// Whether `get` and `range` read what isn't committed.
+    #[inline]
+    pub fn reads_uncommitted(&self) -> bool {
+        self.uncommitted.is_some()
     }
 
     /// Calls `read` with the value of a key, if there is one, as the transaction's own writes and its
@@ -122,9 +161,14 @@ impl Transaction {
         key: &[u8],
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        match self.overlay.get(space, key) {
-            Some(own) => Ok(own.as_ref().map(|value| read(value))),
+        if let Some(own) = &self.overlay
+            && let Some(value) = own.0.read().get(space, key)
+        {
+            return Ok(value.as_deref().map(read));
+        }
+        match &self.uncommitted {
             None => self.read_view().get(space, key, read),
+            Some(newest) => newest.get(space, key, read),
         }
     }
 
@@ -136,8 +180,14 @@ impl Transaction {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Cursor> {
-        self.read_view()
-            .range_under(self.own_layer(space), None, space, bounds, direction)
+        let own = self.own_layer(space);
+        match &self.uncommitted {
+            None => {
+                let view = self.read_view();
+                view.range_under(own, None, space, bounds, direction)
+            }
+            Some(newest) => newest.range_under(own, space, bounds, direction),
+        }
     }
 
     /// As [`get`](Transaction::get), but reads what is committed now, not what the read view shows.
@@ -147,10 +197,12 @@ impl Transaction {
         key: &[u8],
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        match self.overlay.get(space, key) {
-            Some(own) => Ok(own.as_ref().map(|value| read(value))),
-            None => self.get_settled(space, key, read),
+        if let Some(own) = &self.overlay
+            && let Some(value) = own.0.read().get(space, key)
+        {
+            return Ok(value.as_deref().map(read));
         }
+        self.get_settled(space, key, read)
     }
 
     fn get_settled<R>(
@@ -239,35 +291,49 @@ impl Transaction {
     }
 
     fn own_layer(&self, space: SpaceId) -> Option<Layer> {
-        self.overlay
-            .writes(space)
+        let own = self.overlay.as_ref()?.0.read();
+        own.writes(space)
             .map(|writes| Layer::Overlay(Arc::clone(writes)))
+    }
+
+    // ── Writes ───────────────────────────────────────────────────────────────────────────────
+
+    /// Changes the overlay, made at the first write: from then on others may read it.
+    fn change(&mut self, change: impl FnOnce(&mut Overlay)) {
+        let own = self.overlay.get_or_insert_with(|| {
+            let own = Arc::default();
+            self.locks.note_writes(&self.shared.locks, &own);
+            own
+        });
+        let mut overlay = own.0.write();
+        change(&mut overlay);
+        self.size = OverlaySize::of(&overlay);
     }
 
     /// Writes a row, whether it exists or not.
     pub fn put(&mut self, space: SpaceId, key: &[u8], value: &[u8]) {
-        self.overlay.write(space, key, Some(value.into()), 0);
+        self.change(|overlay| overlay.write(space, key, Some(value.into()), 0));
     }
 
     /// Writes a row that the caller knows to be new, which keeps `Store::approximate_len` accurate.
     pub fn insert(&mut self, space: SpaceId, key: &[u8], value: &[u8]) {
-        self.overlay.write(space, key, Some(value.into()), 1);
+        self.change(|overlay| overlay.write(space, key, Some(value.into()), 1));
     }
 
     /// Deletes a row. Does nothing if there is none, but for `Store::approximate_len`.
     pub fn delete(&mut self, space: SpaceId, key: &[u8]) {
-        self.overlay.write(space, key, None, -1);
+        self.change(|overlay| overlay.write(space, key, None, -1));
     }
 
     /// Creates the space at commit. Rows may be written to it before.
     pub fn create_space(&mut self, space: SpaceId) {
-        self.overlay.change(space, SpaceChange::Create);
+        self.change(|overlay| overlay.change(space, SpaceChange::Create));
     }
 
     /// Drops the space and all in it at commit. The time it takes doesn't depend on the number of
     /// its rows.
     pub fn drop_space(&mut self, space: SpaceId) {
-        self.overlay.change(space, SpaceChange::Drop);
+        self.change(|overlay| overlay.change(space, SpaceChange::Drop));
     }
 
     /// Raises the space's counter to at least `value`: visible to all at once, durable with the
@@ -289,7 +355,7 @@ impl Transaction {
         mode: LockMode,
         wait: Wait,
     ) -> Result<Locked, LockError> {
-        let weight = self.overlay.weight();
+        let weight = self.size.savepoint.weight();
         let interrupt = &self.interrupt;
         self.shared
             .locks
@@ -305,12 +371,22 @@ impl Transaction {
 
     /// A moment to go back to. Costs nothing: take one for each statement.
     pub fn savepoint(&self) -> Savepoint {
-        self.overlay.savepoint()
+        self.size.savepoint
     }
 
     /// Undoes every write and space change since the savepoint. Locks and counters stay.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
-        self.overlay.rollback_to(savepoint);
+        /// How many changes are undone while readers wait.
+        const PART: usize = 256;
+        let Some(own) = &self.overlay else { return };
+        if savepoint.is_first() {
+            // Nobody waits for what is freed.
+            let undone = std::mem::take(&mut *own.0.write());
+            undone.discard();
+        } else {
+            while own.0.write().roll_back(savepoint, PART) {}
+        }
+        self.size = OverlaySize::of(&own.0.read());
     }
 
     /// Hands the writes to the log as one commit, and releases the row locks. Others see the writes
@@ -320,7 +396,7 @@ impl Transaction {
     /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), a full disk, or
     /// [`Error::Closed`](crate::Error::Closed).
     pub fn commit(mut self) -> Result<Commit> {
-        let overlay = std::mem::take(&mut self.overlay);
+        let overlay = self.overlay.take();
         let counters = std::mem::take(&mut self.counters);
         let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
         let rests_on = self.rests_on();
@@ -361,7 +437,8 @@ impl Drop for LateRelease {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
+        let mut locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
+        self.shared.locks.hide_writes(&mut locks);
         match locks.len() > LateRelease::LOCKS_MIN {
             true => release_soon(LateRelease {
                 shared: Arc::downgrade(&self.shared),
@@ -369,7 +446,7 @@ impl Drop for Transaction {
             }),
             false => self.shared.locks.release(locks),
         }
-        std::mem::take(&mut self.overlay).discard();
+        self.overlay = None;
         if !self.counters.is_empty() {
             self.shared
                 .log_counters(std::mem::take(&mut self.counters), self.id);

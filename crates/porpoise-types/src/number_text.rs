@@ -28,11 +28,10 @@ pub fn write_padded(v: u64, width: usize, out: &mut Vec<u8>) {
 }
 
 /// The shortest text that reads back as the same double. Infinities and NaN, which SQL has not,
-/// print as 0.
+/// print as 0. The zero of a negative sign has it.
 pub fn write_double(v: f64, out: &mut Vec<u8>) {
     if v == 0.0 || !v.is_finite() {
-        out.push(b'0');
-        return;
+        return write_zero(v.is_finite() && v.is_sign_negative(), out);
     }
     if v == v.trunc() && v.abs() < 1e15 {
         return write_int(v as i64, out);
@@ -44,13 +43,16 @@ pub fn write_double(v: f64, out: &mut Vec<u8>) {
 /// A FLOAT column's value: six significant digits.
 pub fn write_float(v: f32, out: &mut Vec<u8>) {
     if v == 0.0 || !v.is_finite() {
-        out.push(b'0');
-        return;
+        return write_zero(v.is_finite() && v.is_sign_negative(), out);
     }
     if v == v.trunc() && v.abs() < 1e6 {
         return write_int(v as i64, out);
     }
     write_scientific(&format!("{v:.5e}"), out);
+}
+
+fn write_zero(is_negative: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if is_negative { b"-0" } else { b"0" });
 }
 
 /// With a fixed number of decimals, as DOUBLE(m,d) and `ROUND(x, d)` print.
@@ -203,7 +205,7 @@ mod tests {
             (5e-324, "5e-324"),
             (f64::MAX, "1.7976931348623157e308"),
             (-1e15, "-1e15"),
-            (-0.0, "0"),
+            (-0.0, "-0"),
             (12.5, "12.5"),
         ];
         for (v, text) in facts {

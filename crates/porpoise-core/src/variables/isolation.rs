@@ -3,7 +3,7 @@
 /// How much a transaction sees of what others commit meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
-    /// Treated as READ COMMITTED: a snapshot never shows what isn't committed.
+    /// As READ COMMITTED, but plain SELECTs read what isn't committed, too.
     ReadUncommitted,
     /// Each statement reads a snapshot of its own.
     ReadCommitted,

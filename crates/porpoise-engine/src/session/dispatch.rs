@@ -208,10 +208,9 @@ impl Session {
         let PlanKind::Query(query) = &plan.get().kind else {
             return Err(Error::engine_error("an expression's plan"));
         };
-        let snapshot = shared.store.snapshot();
         let view = match &mut self.transaction.storage {
             Some(transaction) => View::Transaction(transaction),
-            None => View::Snapshot(snapshot),
+            None => View::Snapshot(shared.store.snapshot()),
         };
         let mut exec = Exec::of_plan(&mut self.state, shared, &catalog, view, plan, parameters);
         let Some(bound) = query.output.first() else {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use porpoise_catalog::{Catalog, Table};
 use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::reply::{Reply, ResultColumn};
+use porpoise_core::variables::Isolation;
 use porpoise_executor::{Exec, View, statement};
 use porpoise_mdl::process::Control;
 use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
@@ -83,6 +84,9 @@ impl Execution<'_> {
         let executed = self.run(state, shared, View::Transaction(&mut storage), reply);
         match executed {
             Ok(()) => {
+                if storage.reads_uncommitted() {
+                    storage.forget_view();
+                }
                 transaction.storage = Some(storage);
                 Ok(())
             }
@@ -149,8 +153,10 @@ impl Execution<'_> {
         let mut storage = transaction.take_storage(shared, state);
         storage.set_confirms_reads(tells_rows);
         control.held.set_transaction(storage.id());
-        if isolation.refreshes() {
-            storage.forget_view();
+        match isolation {
+            Isolation::ReadUncommitted if tells_rows => storage.read_uncommitted(),
+            _ if isolation.refreshes() => storage.forget_view(),
+            _ => {}
         }
         storage.begin_statement();
         let savepoint = storage.savepoint();
@@ -337,6 +343,8 @@ impl Session {
         }
         let view = if plan.tables.is_empty() {
             View::None
+        } else if self.transaction.isolation == Isolation::ReadUncommitted {
+            View::Uncommitted(shared.store.uncommitted())
         } else {
             View::Snapshot(shared.store.snapshot())
         };

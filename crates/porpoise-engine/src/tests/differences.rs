@@ -49,14 +49,6 @@ const fn absent(statement: &'static str, here: &'static str) -> Difference {
 const DIFFERENCES: &[Difference] = &[
     Difference {
         intent: Intent::OnPurpose,
-        before: &["SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"],
-        beside: &["BEGIN", "INSERT INTO t VALUES (9)"],
-        statement: "SELECT COUNT(*) FROM t",
-        here: "0",
-        in_mysql: "1: READ UNCOMMITTED reads rows that are not committed; here it reads as READ COMMITTED",
-    },
-    Difference {
-        intent: Intent::OnPurpose,
         before: &["CREATE TABLE m (a INT) ENGINE = MyISAM"],
         beside: &[],
         statement: "SHOW WARNINGS",

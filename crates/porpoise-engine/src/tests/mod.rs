@@ -14,6 +14,7 @@ mod interrupts;
 mod lower_case_names;
 mod metadata;
 mod nesting;
+mod read_uncommitted;
 mod show;
 mod statistics;
 mod transaction_memory;

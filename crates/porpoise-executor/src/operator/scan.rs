@@ -214,10 +214,15 @@ impl<'p> ScanOperator<'p> {
         let row = &mut exec.frame.slots[self.scan.slot.0 as usize];
         let primary_key = &mut self.primary_key;
         primary_key.clear();
+        let compares = exec.view.is_uncommitted();
+        let mut held = Vec::new();
         let found = Exec::read(&exec.view, index.space, key, latest, |entry| {
             let (of_row, columns) = index_entry::split(entry);
             primary_key.extend_from_slice(of_row);
             row.set(columns);
+            if compares {
+                held.extend_from_slice(entry);
+            }
         })?;
         if found.is_none() {
             return Ok(false);
@@ -227,8 +232,12 @@ impl<'p> ScanOperator<'p> {
         }
         let primary_key = std::mem::take(&mut self.primary_key);
         let found = self.fetch(exec, &primary_key);
+        let entry = (key, held.as_slice());
+        let is_changed = matches!(found, Ok(true))
+            && compares
+            && !is_entrys_row(self.scan, exec, &primary_key, entry);
         self.primary_key = primary_key;
-        found
+        Ok(found? && !is_changed)
     }
 
     /// Whether a key of a secondary index still leads to the row that it led to.
@@ -511,10 +520,24 @@ fn put_entry(
             }
             room.clear();
             room.extend_from_slice(primary_key);
-            return fetch(scan, exec, room);
+            return Ok(fetch(scan, exec, room)? && is_entrys_row(scan, exec, room, (key, value)));
         }
     }
     Ok(true)
+}
+
+/// Whether the row in the slot is the one that an index's entry told of. Where rows are read that
+/// others are changing, it may have another value by now; InnoDB passes over such entries, too.
+fn is_entrys_row(scan: &Scan, exec: &Exec<'_>, primary_key: &[u8], entry: (&[u8], &[u8])) -> bool {
+    if !exec.view.is_uncommitted() {
+        return true;
+    }
+    let Some((index, _)) = scan.access.single_index() else {
+        return true;
+    };
+    let (table, index) = (&scan.table, &scan.table.indexes[index]);
+    let row = &exec.frame.slots[scan.slot.0 as usize].bytes;
+    index_entry::is_entry_of(table, index, (primary_key, row), entry, &mut Vec::new())
 }
 
 /// Locks a key; `None` where it is locked by somebody else and to be skipped.

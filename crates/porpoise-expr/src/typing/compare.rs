@@ -48,15 +48,23 @@ pub fn domain(left: &Expr, right: &Expr, operation: &str, session: &SessionVars)
         (Class::Date, Class::Date) => Domain::Date,
         (Class::Time, Class::Time) => Domain::Time,
         _ if a.is_temporal() && b.is_temporal() => Domain::DateTime,
-        (Class::Time, Class::Text | Class::Bytes) | (Class::Text | Class::Bytes, Class::Time) => {
-            Domain::Time
-        }
+        (Class::Time, Class::Text | Class::Bytes) => beside_time(right),
+        (Class::Text | Class::Bytes, Class::Time) => beside_time(left),
         (Class::Date | Class::DateTime, Class::Text | Class::Bytes)
         | (Class::Text | Class::Bytes, Class::Date | Class::DateTime) => Domain::DateTime,
         _ if a.is_temporal() && b.is_number() && right.is_constant() => constant_number_domain(a),
         _ if b.is_temporal() && a.is_number() && left.is_constant() => constant_number_domain(b),
         _ => Domain::Double,
     })
+}
+
+/// Only a constant string is compared as a time; others are compared with a time's text.
+fn beside_time(text: &Expr) -> Domain {
+    match class(&text.ty) {
+        _ if text.is_constant() => Domain::Time,
+        Class::Bytes => Domain::Bytes,
+        _ => Domain::Text(text.ty.collation()),
+    }
 }
 
 fn constant_number_domain(temporal: Class) -> Domain {
@@ -172,6 +180,11 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
         },
         Domain::Date | Domain::DateTime => match from {
             Class::Date | Class::DateTime => expr,
+            Class::Text | Class::Bytes => {
+                let nullable = expr.nullable;
+                let kind = crate::CastKind::MomentOrZero;
+                converted(expr, DataType::DateTime { fsp: 6 }, kind, nullable)
+            }
             _ => implicit(expr, DataType::DateTime { fsp: 6 }),
         },
         Domain::Time => match from {

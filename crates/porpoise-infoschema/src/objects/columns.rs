@@ -13,7 +13,7 @@ use super::*;
 use crate::view_columns::view_columns;
 
 /// The type's bare name: `varchar`, `int`, `enum`.
-pub(super) fn type_word(ty: &DataType) -> String {
+pub(crate) fn type_word(ty: &DataType) -> String {
     let name = ty.sql_name();
     name.split(['(', ' '])
         .next()
@@ -140,7 +140,7 @@ pub(super) fn column_default(exec: &Exec<'_>, column: &Column) -> Value {
 }
 
 /// Columns that a type alone determines, from CHARACTER_MAXIMUM_LENGTH on to COLUMN_TYPE.
-pub(super) fn type_columns(ty: &DataType) -> Vec<Value> {
+pub(crate) fn type_columns(ty: &DataType) -> Vec<Value> {
     let (characters, octets) = match ty {
         ty if ty.is_string() => {
             let characters = ty.max_chars();

@@ -15,6 +15,7 @@ use porpoise_types::Value;
 use super::*;
 use crate::view_columns::view_tables;
 use columns::columns;
+pub(crate) use columns::{type_columns, type_word};
 use constraints::{
     check_constraints, index_parts, key_column_usage, referential_constraints, table_constraints,
 };
@@ -332,12 +333,12 @@ pub const TABLES: &[VirtualSource] = &[
     },
 ];
 
-const CATALOG: &str = "def";
+pub(crate) const CATALOG: &str = "def";
 /// What a page of a table takes at least.
 pub(crate) const PAGE_BYTES: u64 = 16_384;
 
 /// Schemas that the session may see and the lookup wants, by name.
-fn visible_schemas(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Arc<SchemaEntry>> {
+pub(crate) fn visible_schemas(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Arc<SchemaEntry>> {
     let grants = grants(exec.session);
     let mut schemas: Vec<_> = exec
         .catalog

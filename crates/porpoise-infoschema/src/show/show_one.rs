@@ -2,6 +2,7 @@
 
 use porpoise_accounts::{Account, role};
 use porpoise_catalog::create_text;
+use porpoise_catalog::program::ProgramKind;
 use porpoise_catalog::{Relation, Table};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::privilege::Privilege;
@@ -16,6 +17,7 @@ use super::ShowContext;
 use super::to_query;
 use crate::account_text;
 use crate::privileges::privilege_rows;
+use crate::programs;
 
 type Rows = (Vec<ResultColumn>, Vec<Vec<Value>>);
 
@@ -69,7 +71,15 @@ pub fn show_one(context: ShowContext<'_>, show: &ast::Show) -> Result<Option<Row
         ShowWhat::CreateTable(name) | ShowWhat::CreateView(name) => {
             create_relation(context, &show.what, name)?
         }
-        ShowWhat::CreateRoutine(kind, name) => return Err(no_routine(context.state, kind, name)),
+        ShowWhat::CreateRoutine(kind, name) => {
+            let shown = match *kind {
+                "PROCEDURE" => programs::show_create(context, ProgramKind::Procedure, name)?,
+                "FUNCTION" => programs::show_create(context, ProgramKind::Function, name)?,
+                "TRIGGER" => programs::show_create(context, ProgramKind::Trigger, name)?,
+                _ => None,
+            };
+            shown.ok_or_else(|| no_routine(context.state, kind, name))?
+        }
         ShowWhat::CreateUser(account) => {
             let account = find_account(context, account)?;
             let header = format!("CREATE USER for {}@{}", account.user, account.host);

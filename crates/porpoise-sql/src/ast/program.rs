@@ -140,6 +140,18 @@ pub enum DataAccess {
     ModifiesSqlData,
 }
 
+impl DataAccess {
+    /// As it is written.
+    pub fn sql(self) -> &'static str {
+        match self {
+            DataAccess::ContainsSql => "CONTAINS SQL",
+            DataAccess::NoSql => "NO SQL",
+            DataAccess::ReadsSqlData => "READS SQL DATA",
+            DataAccess::ModifiesSqlData => "MODIFIES SQL DATA",
+        }
+    }
+}
+
 /// When a trigger runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TriggerTime {

@@ -16,7 +16,7 @@ use crate::locks::{HeldLocks, LockTable};
 use crate::log::Payload;
 use crate::memtable::Memtable;
 use crate::options::{Background, FlushPolicy};
-use crate::overlay::Overlay;
+use crate::overlay::{Overlay, SharedOverlay};
 use crate::payload::encode;
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
@@ -119,12 +119,13 @@ impl Shared {
     /// Hands a transaction's writes to the log; on an error it has released the locks.
     pub fn commit(
         self: &Arc<Self>,
-        overlay: Overlay,
+        overlay: Option<Arc<SharedOverlay>>,
         counters: Vec<(SpaceId, u64)>,
         locks: HeldLocks,
         rests_on: CommitTs,
     ) -> Result<Commit> {
-        if overlay.is_empty() && counters.is_empty() {
+        let overlay = overlay.filter(|overlay| !overlay.0.read().is_empty());
+        if overlay.is_none() && counters.is_empty() {
             self.locks.release(locks);
             if rests_on.0 > 0 {
                 return Ok(self.await_queued(rests_on));
@@ -135,7 +136,7 @@ impl Shared {
         let admitted = self
             .group
             .check_writable()
-            .and_then(|()| self.payload(&overlay, &counters));
+            .and_then(|()| self.payload(overlay.as_deref(), &counters));
         let payload = match admitted {
             Ok(payload) => payload,
             Err(error) => {
@@ -182,13 +183,12 @@ impl Shared {
 
     /// Logs the counters of a transaction that was rolled back. Nobody waits for them.
     pub fn log_counters(self: &Arc<Self>, counters: Vec<(SpaceId, u64)>, txn: TxnId) {
-        let overlay = Overlay::default();
         if self.group.check_writable().is_ok()
-            && let Ok(payload) = self.payload(&overlay, &counters)
+            && let Ok(payload) = self.payload(None, &counters)
         {
             let locks = HeldLocks::none(txn);
             let writing = Writing {
-                overlay,
+                overlay: None,
                 payload: &payload,
                 rests_on: CommitTs(0),
             };
@@ -199,11 +199,16 @@ impl Shared {
         }
     }
 
-    fn payload(&self, overlay: &Overlay, counters: &[(SpaceId, u64)]) -> Result<Payload> {
-        match self.group.has_log() {
-            true => Payload::new(encode(overlay, counters)),
-            false => Payload::new(Vec::new()),
-        }
+    fn payload(
+        &self,
+        overlay: Option<&SharedOverlay>,
+        counters: &[(SpaceId, u64)],
+    ) -> Result<Payload> {
+        Payload::new(match (self.group.has_log(), overlay) {
+            (true, Some(overlay)) => encode(&overlay.0.read(), counters),
+            (true, None) => encode(&Overlay::default(), counters),
+            (false, _) => Vec::new(),
+        })
     }
 
     /// Starts a checkpoint if the log or the versions have grown beyond their limits.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use porpoise_storage::{Direction, Error, Flush, LockMode, Snapshot, SpaceId, Wait, Work};
+use porpoise_storage::{Cursor, Direction, Error, Flush, LockMode, Snapshot, SpaceId, Wait, Work};
 
 use crate::disk::Faults;
 use crate::model::{Change, Contents, Place, Value};
@@ -13,6 +13,15 @@ use crate::run::{OpenTransaction, Run, RunState, StoreCall, key};
 const KEYS: u16 = 40;
 const SPACES_MAX: usize = 5;
 const TRANSACTIONS_MAX: usize = 4;
+
+/// The rows of a range, by the number of their key.
+fn rows_of(mut cursor: Cursor) -> Result<BTreeMap<u16, Value>, Error> {
+    let mut rows = BTreeMap::new();
+    while let Some((key, value)) = cursor.next()? {
+        rows.insert(u16::from_be_bytes([key[0], key[1]]), Value::from(value));
+    }
+    Ok(rows)
+}
 
 impl Run {
     /// What may happen while something else does.
@@ -250,6 +259,7 @@ impl Run {
         match choice {
             0..5 => self.read_in_transaction(space, number),
             5..8 => self.scan_in_transaction(space, number),
+            8 => self.read_uncommitted(space, number),
             _ => self.read_in_snapshot(space, number),
         }
     }
@@ -314,13 +324,7 @@ impl Run {
         let rows = work
             .txn
             .range(SpaceId(space), bounds, direction)
-            .and_then(|mut cursor| {
-                let mut rows = BTreeMap::new();
-                while let Some((key, value)) = cursor.next()? {
-                    rows.insert(u16::from_be_bytes([key[0], key[1]]), Value::from(value));
-                }
-                Ok(rows)
-            });
+            .and_then(rows_of);
         match rows {
             Ok(rows) => assert!(
                 rows == wanted,
@@ -329,6 +333,49 @@ impl Run {
             Err(error) => self.expect_disturbed("scan", &error),
         }
         self.put_back(work);
+    }
+
+    /// Who reads what isn't committed has the writes of each open transaction, over what those read
+    /// who lock rows.
+    pub(crate) fn read_uncommitted(&self, space: u32, number: u16) {
+        let Some(store) = self.store() else { return };
+        let state = self.state();
+        let settled = match store.stats().is_read_only {
+            true => state.model.contents_at(store.snapshot().ts().0),
+            false => state.model.newest((space, number)).0,
+        };
+        let of_space = (space, 0)..=(space, u16::MAX);
+        let mut wanted: BTreeMap<u16, Value> = settled
+            .rows
+            .range(of_space.clone())
+            .map(|((_, number), value)| (*number, Arc::clone(value)))
+            .collect();
+        for work in &state.open {
+            for ((_, number), value) in work.change.writes.range(of_space.clone()) {
+                match value {
+                    Some(value) => wanted.insert(*number, Arc::clone(value)),
+                    None => wanted.remove(number),
+                };
+            }
+        }
+        drop(state);
+        let newest = store.uncommitted();
+        match newest.get(SpaceId(space), &key(number), |v| Value::from(v)) {
+            Ok(found) => assert_eq!(found.as_ref(), wanted.get(&number)),
+            Err(error) => self.expect_disturbed("get what isn't committed", &error),
+        }
+        let direction = match number % 2 {
+            0 => Direction::Forward,
+            _ => Direction::Backward,
+        };
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let rows = newest
+            .range(SpaceId(space), all, direction)
+            .and_then(rows_of);
+        match rows {
+            Ok(rows) => assert!(rows == wanted, "scan of {space} by {direction:?}"),
+            Err(error) => self.expect_disturbed("scan what isn't committed", &error),
+        }
     }
 
     pub(crate) fn read_in_snapshot(&self, space: u32, number: u16) {

@@ -2,9 +2,7 @@
 //! 8.4 manual, 14.7).
 
 use super::locale::Locale;
-use super::{
-    Date, DateMode, DateTime, MICROS_PER_SECOND, Time, day_number, is_leap_year, push_digits,
-};
+use super::{Date, DateMode, DateTime, MICROS_PER_SECOND, Time, day_number, push_digits};
 
 /// The months' English names.
 pub const MONTHS: [&str; 12] = [
@@ -161,14 +159,12 @@ fn ordinal_suffix(n: u32) -> &'static [u8] {
     }
 }
 
-/// What `STR_TO_DATE` found: parts of a date, of a time, or both, by what the pattern asks for.
+/// What `STR_TO_DATE` found.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ParsedByFormat {
-    /// The pattern asks for parts of a date only.
-    Date(Date),
-    /// The pattern asks for parts of a time only.
+    /// A time, its days among its hours.
     Time(Time),
-    /// The pattern asks for both.
+    /// A date and a time of day; what the text doesn't say is 0.
     DateTime(DateTime),
 }
 
@@ -195,11 +191,19 @@ struct ScannedFields {
     weekday: Option<u32>,
 }
 
-/// `STR_TO_DATE(text, pattern)`; `None` where MySQL gives NULL. What the text does not say is 0;
-/// text beyond the pattern is ignored.
-pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedByFormat> {
+/// `STR_TO_DATE(text, pattern)`, and whether the pattern was at its end before the text was; `None`
+/// where MySQL gives NULL. `as_time`: the result is a time, which a day may belong to, but no other
+/// part of a date.
+pub fn str_to_date(
+    text: &str,
+    pattern: &str,
+    as_time: bool,
+    mode: DateMode,
+) -> Option<(ParsedByFormat, bool)> {
     let mut found = ScannedFields::default();
-    scan(&mut text.trim_start(), pattern, &mut found)?;
+    let mut rest = text.trim_start();
+    scan(&mut rest, pattern, &mut found)?;
+    let is_longer = !rest.trim_start().is_empty();
     // Without hours of twelve there are no halves of the day.
     if found.afternoon.is_some() && !found.twelve {
         return None;
@@ -212,11 +216,16 @@ pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedBy
     }
     let mut date = Date::new(found.year, found.month, found.day)?;
     if let Some(n) = found.day_of_year {
-        let length = if is_leap_year(found.year) { 366 } else { 365 };
-        if !(1..=length).contains(&n) {
-            return None;
-        }
-        date = Date::from_day_number(day_number(found.year as i64, 1, 1) + n as i64 - 1)?;
+        date = match n {
+            // It says nothing.
+            0 => Date::new(found.year, 0, 0)?,
+            // In the calendar there is no year 0; it has the days of year 1.
+            1..=365 if found.year == 0 => {
+                let next = Date::from_day_number(365 + i64::from(n))?;
+                Date::new(0, next.month(), next.day())?
+            }
+            n => Date::from_day_number(day_number(found.year as i64, 1, 1) + n as i64 - 1)?,
+        };
     } else if let (Some(week), Some(weekday)) = (found.week, found.weekday) {
         date = date_of_week(
             found.week_year.unwrap_or(found.year),
@@ -225,23 +234,29 @@ pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedBy
             found.week_year.is_some(),
         )?;
     }
-    let (has_date, has_time, _) = format_parts(pattern);
-    if has_time && !has_date {
+    let is_allowed = match as_time {
+        // A time of no days is no date that would have zeros in it.
+        true => date.is_zero() || date.is_allowed(mode),
+        // Here NO_ZERO_DATE alone refuses zeros in dates, a year's too.
+        false => {
+            let has_zero = date.year() == 0 || date.month() == 0 || date.day() == 0;
+            date.is_allowed(mode) && !(mode.no_zero_date && has_zero)
+        }
+    };
+    if !is_allowed {
+        return None;
+    }
+    let parsed = if as_time {
         let hours = i64::from(found.day) * 24 + i64::from(found.hour);
         let clock = DateTime::new(Date::ZERO, 0, found.minute, found.second, found.micros)?;
         let micros = hours * 3600 * MICROS_PER_SECOND + clock.micros_of_day();
-        return Time::from_micros(micros)
-            .filter(|_| found.hour < 24)
-            .map(ParsedByFormat::Time);
-    }
-    if !date.is_allowed(mode) {
-        return None;
-    }
-    let at = DateTime::new(date, found.hour, found.minute, found.second, found.micros)?;
-    Some(match (has_date, has_time) {
-        (true, true) => ParsedByFormat::DateTime(at),
-        _ => ParsedByFormat::Date(date),
-    })
+        let time = Time::from_micros(micros).filter(|_| found.hour < 24)?;
+        ParsedByFormat::Time(time)
+    } else {
+        let (hour, minute, second) = (found.hour, found.minute, found.second);
+        ParsedByFormat::DateTime(DateTime::new(date, hour, minute, second, found.micros)?)
+    };
+    Some((parsed, is_longer))
 }
 
 /// The date of a weekday in a week of a year. `strict` weeks (`%V`, `%v`) belong to the year given
@@ -484,10 +499,12 @@ mod tests {
             ("2024-13-01", "%Y-%m-%d", "NULL"),
         ];
         for (text, pattern, expected) in facts {
-            let shown = match str_to_date(text, pattern, DateMode::default()) {
-                Some(ParsedByFormat::Date(v)) => v.to_string(),
-                Some(ParsedByFormat::Time(v)) => v.to_string(),
-                Some(ParsedByFormat::DateTime(v)) => v.to_string(),
+            let (has_date, has_time, _) = format_parts(pattern);
+            let as_time = has_time && !has_date;
+            let shown = match str_to_date(text, pattern, as_time, DateMode::default()) {
+                Some((ParsedByFormat::Time(v), _)) => v.to_string(),
+                Some((ParsedByFormat::DateTime(v), _)) if has_time => v.to_string(),
+                Some((ParsedByFormat::DateTime(v), _)) => v.date().to_string(),
                 None => "NULL".into(),
             };
             assert_eq!(shown, expected, "{text} {pattern}");
@@ -497,7 +514,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_pattern_panics(text in ".{0,20}|[0-9 :-]{0,20}", pattern in "(%[A-Za-z.@#%]|.){0,6}", micros in any::<i64>()) {
-            str_to_date(&text, &pattern, DateMode::default());
+            for as_time in [false, true] {
+                str_to_date(&text, &pattern, as_time, DateMode::default());
+            }
             date_format(DateTime::from_unix_micros(micros % 10_000_000_000_000_000).unwrap_or_default(), &pattern, Locale::english());
             time_format(Time::from_micros_clamped(micros), &pattern);
         }
@@ -507,7 +526,8 @@ mod tests {
             let v = DateTime::from_linear_micros(micros + 400 * 86_400_000_000).unwrap();
             for pattern in ["%Y-%m-%d %H:%i:%s.%f", "%X %V %W %T.%f", "%x %v %a %r.%f", "%Y %j %I:%i:%s.%f %p"] {
                 let text = date_format(v, pattern, Locale::english()).unwrap();
-                prop_assert_eq!(str_to_date(&text, pattern, DateMode::default()), Some(ParsedByFormat::DateTime(v)), "{} {}", text, pattern);
+                let read = str_to_date(&text, pattern, false, DateMode::default());
+                prop_assert_eq!(read, Some((ParsedByFormat::DateTime(v), false)), "{} {}", text, pattern);
             }
         }
     }
