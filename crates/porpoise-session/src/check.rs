@@ -131,11 +131,17 @@ pub fn check_trigger(state: &SessionState, schema: &str, table: &str) -> Result<
     }
 }
 
+/// The host pattern of the session's account, which error 1370 names.
+fn account_host(state: &SessionState) -> &str {
+    let account = state.account.as_ref();
+    account.map_or(&*state.host, |account| &account.host)
+}
+
 /// EXECUTE on a routine, which `named` names in error 1370.
 pub fn check_routine(state: &SessionState, schema: &str, named: impl Display) -> Result<()> {
     match grants(state) {
         Some(grants) if !grants.on_schema(schema).has(Privilege::Execute) => Err(
-            Error::routine_access_denied("execute", &state.user, &state.host, named),
+            Error::routine_access_denied("execute", &state.user, account_host(state), named),
         ),
         _ => Ok(()),
     }
@@ -672,7 +678,7 @@ impl StatementCheck<'_> {
             return Ok(());
         }
         let routine = format!("{schema}.{}", name.name.as_str());
-        let (user, host) = (&self.state.user, &self.state.host);
+        let (user, host) = (&self.state.user, account_host(self.state));
         Err(Error::routine_access_denied(
             "alter routine",
             user,

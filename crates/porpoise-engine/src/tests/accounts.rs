@@ -811,3 +811,77 @@ fn the_grant_tables_tell_what_is_granted() {
     let mut user = login(&root, "u");
     user.fails("SELECT * FROM mysql.tables_priv", 1142);
 }
+
+/// Programs read what their definer may read, or with SQL SECURITY INVOKER their caller, whichever
+/// way they are called.
+#[test]
+fn a_program_reads_what_its_definer_may() {
+    let (mut root, mut user) = with_user();
+    root.run("CREATE DATABASE secret");
+    root.run("CREATE TABLE secret.t (pw INT)");
+    root.run("INSERT INTO secret.t VALUES (7340033)");
+    root.run("GRANT SELECT, INSERT, CREATE ROUTINE, ALTER ROUTINE, TRIGGER ON d.* TO u");
+    user.run("USE d");
+    let read = "(SELECT MAX(pw) FROM secret.t)";
+    let invoker = "SQL SECURITY INVOKER";
+    root.run(&format!(
+        "CREATE DEFINER = root@localhost PROCEDURE lent(OUT x INT) SET x = {read} - 33"
+    ));
+    root.run(&format!(
+        "CREATE DEFINER = root@localhost PROCEDURE kept(OUT x INT) {invoker} SET x = {read}"
+    ));
+    root.run(&format!(
+        "CREATE DEFINER = root@localhost FUNCTION f() RETURNS INT DETERMINISTIC RETURN {read} - 33"
+    ));
+    root.run(&format!(
+        "CREATE DEFINER = root@localhost FUNCTION g() RETURNS INT DETERMINISTIC {invoker} RETURN {read}"
+    ));
+    for statement in [
+        "CALL lent(@x)",
+        "SELECT f()",
+        "INSERT INTO t (a) VALUES (f())",
+    ] {
+        user.fails(statement, 1370);
+    }
+    root.run("GRANT EXECUTE ON d.* TO u");
+    user.run("CALL lent(@x)");
+    assert_eq!(user.rows("SELECT @x, f()"), ["7340000|7340000"]);
+    for statement in [
+        "CALL kept(@x)",
+        "SELECT g()",
+        "INSERT INTO t (a) VALUES (g())",
+    ] {
+        user.fails(statement, 1142);
+    }
+    // Whoever makes a program lends nothing that they don't have.
+    user.run(&format!("CREATE PROCEDURE own() SELECT {read}"));
+    user.run(&format!(
+        "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.a = {read}"
+    ));
+    user.fails("CALL own()", 1142);
+    user.fails("INSERT INTO t VALUES (1, 1)", 1142);
+    // Whoever may read everything runs them with their definer's rights, too.
+    root.run("CREATE USER admin");
+    root.run("GRANT ALL ON *.* TO admin");
+    let mut admin = login(&root, "admin");
+    admin.run("USE d");
+    admin.fails("CALL own()", 1142);
+    admin.fails("INSERT INTO t VALUES (1, 1)", 1142);
+    user.fails(
+        "CREATE DEFINER = root@localhost PROCEDURE p() SELECT 1",
+        1227,
+    );
+    user.fails("CREATE PROCEDURE secret.p() SELECT 1", 1044);
+    user.fails(
+        "CREATE TRIGGER secret.p BEFORE INSERT ON secret.t FOR EACH ROW SET @a = 1",
+        1142,
+    );
+    root.run("CREATE TRIGGER secret.q BEFORE INSERT ON secret.t FOR EACH ROW SET @a = 1");
+    user.fails("DROP TRIGGER secret.q", 1142);
+    user.fails("DROP PROCEDURE secret.p", 1370);
+    user.fails("ALTER FUNCTION secret.f COMMENT 'x'", 1370);
+    user.run("DROP TRIGGER r");
+    root.run("DROP USER u");
+    admin.fails("CALL own()", 1449);
+    assert_eq!(root.rows("SELECT COUNT(*) FROM t"), ["0"]);
+}

@@ -180,12 +180,13 @@ kinds! {
     SetDefaultRole Nothing ["SET DEFAULT ROLE ALL TO w"];
     DropUser Nothing ["DROP USER IF EXISTS w"];
     RenameUser Nothing ["RENAME USER w TO z"];
+    // What a body names is refused when it runs: `a_program_reads_what_its_definer_may` tries it.
     CreateProgram Nothing [];
-    AlterRoutine Nothing [];
+    AlterRoutine ForeignKeyGraph ["ALTER PROCEDURE p COMMENT 'text' SQL SECURITY INVOKER"];
     AlterEvent Nothing [];
-    Signal Nothing [];
-    GetDiagnostics Nothing [];
-    DropStored ForeignKeyGraph ["DROP PROCEDURE IF EXISTS p", "DROP TRIGGER IF EXISTS p", "DROP EVENT IF EXISTS p"];
+    Signal ForeignKeyGraph ["SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'text'"];
+    GetDiagnostics Nothing ["GET DIAGNOSTICS @n = NUMBER"];
+    DropStored ForeignKeyGraph ["DROP PROCEDURE IF EXISTS p", "DROP EVENT IF EXISTS p"];
     CreateRole Nothing ["CREATE ROLE r"];
     DropRole Nothing ["DROP ROLE r"];
     SetRole Nothing ["SET ROLE NONE"];

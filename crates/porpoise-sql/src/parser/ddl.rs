@@ -288,6 +288,7 @@ impl Parser<'_> {
                 })
             }
             "USER" => self.create_user(true),
+            "PROCEDURE" | "FUNCTION" => self.alter_routine(),
             "INSTANCE" if self.at_all(&["INSTANCE", "RELOAD", "TLS"]) => self.reload_tls(),
             "ALGORITHM" | "DEFINER" | "SQL" | "VIEW" => self.view_or_routine(true, false, start),
             _ => match self.unsupported_object() {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ast::{
-    Arm, Block, Characteristics, ConditionItem, ConditionValue, CreateProgram, DataAccess,
-    Declaration, Diagnostics, GetDiagnostics, IntoTarget, Parameter, ParameterMode,
+    AlterRoutine, Arm, Block, Characteristics, ConditionItem, ConditionValue, CreateProgram,
+    DataAccess, Declaration, Diagnostics, GetDiagnostics, IntoTarget, Parameter, ParameterMode,
     ProgramAssignment, ProgramKind, ProgramStatement, ProgramStep, ReturnType, Signal, SignalItem,
     StatementItem, TriggerEvent, TriggerTime,
 };
@@ -58,6 +58,21 @@ impl Parser<'_> {
             name,
             kind,
             body: body?,
+        })))
+    }
+
+    /// `PROCEDURE | FUNCTION name characteristics`, behind ALTER.
+    pub(super) fn alter_routine(&mut self) -> Result<Statement> {
+        let is_function = self.eat_any(&["PROCEDURE", "FUNCTION"]) == Some("FUNCTION");
+        let name = self.object_name()?;
+        let characteristics = self.characteristics()?;
+        if characteristics.deterministic.is_some() {
+            return Err(self.syntax_error());
+        }
+        Ok(Statement::AlterRoutine(Box::new(AlterRoutine {
+            is_function,
+            name,
+            characteristics,
         })))
     }
 
