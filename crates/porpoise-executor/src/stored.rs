@@ -19,7 +19,7 @@ use porpoise_expr::function::StoredFunction;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_planner::Context;
 use porpoise_planner::access::PlanError;
-use porpoise_planner::plan::{Destination, Plan, PlanKind, RowTriggers, TableUse};
+use porpoise_planner::plan::{Destination, Plan, PlanKind, RowTriggers};
 use porpoise_programs::code::{
     CallStatement, Expression, KeptPlan, Planned, Program, SqlStatement,
 };
@@ -178,10 +178,9 @@ impl StatementHost<'_, '_> {
     fn run(&mut self, plan: &Plan, values: &[Value]) -> Result<Rows> {
         let exec = &mut *self.exec;
         let privileged = check::plan(exec.session, &exec.engine.accounts, plan)?;
-        for (table, usage) in &plan.tables {
-            if *usage == TableUse::Write && exec.session.tables_in_use.contains(&table.id) {
-                return Err(Error::table_used_by_caller(&table.name));
-            }
+        let is_in_use = |table: &Table| exec.session.tables_in_use.contains(&table.id);
+        if let Some(table) = plan.kind.find_target(is_in_use) {
+            return Err(Error::table_used_by_caller(&table.name));
         }
         let is_result =
             |query: &porpoise_planner::plan::Query| matches!(query.into, Destination::Client);

@@ -204,6 +204,25 @@ pub enum PlanKind {
     Delete(Delete),
 }
 
+impl PlanKind {
+    /// The first table whose rows the statement itself changes, and which fits: not those that its
+    /// triggers or its foreign keys change.
+    pub fn find_target(&self, mut fits: impl FnMut(&Table) -> bool) -> Option<&Table> {
+        match self {
+            PlanKind::Query(_) => None,
+            PlanKind::Insert(insert) => Some(&*insert.table).filter(|table| fits(table)),
+            PlanKind::Update(update) => {
+                let mut targets = update.targets.iter().map(|target| &*target.table);
+                targets.find(|table| fits(table))
+            }
+            PlanKind::Delete(delete) => {
+                let mut targets = delete.targets.iter().map(|(table, _)| &**table);
+                targets.find(|table| fits(table))
+            }
+        }
+    }
+}
+
 /// A query that returns rows to the client or into variables.
 #[derive(Debug)]
 pub struct Query {
