@@ -45,6 +45,7 @@ impl<'a> CatalogChange<'a> {
             transaction: definitions.store.begin(),
             catalog: Catalog {
                 version: newest.version + 1,
+                programs_version: newest.programs_version,
                 schemas: newest.schemas.clone(),
                 children: Arc::clone(&newest.children),
             },
@@ -145,6 +146,7 @@ impl<'a> CatalogChange<'a> {
         let key = program_key(&record.schema, record.kind, &record.name);
         put_record(&mut self.transaction, KIND_PROGRAM, &key, &record)?;
         self.catalog.put_program(record);
+        self.catalog.programs_version = self.catalog.version;
         Ok(())
     }
 
@@ -158,6 +160,7 @@ impl<'a> CatalogChange<'a> {
         if let Some(program) = &taken {
             let key = program_key(schema, kind, &program.record.name);
             delete_record(&mut self.transaction, KIND_PROGRAM, &key);
+            self.catalog.programs_version = self.catalog.version;
         }
         taken.is_some()
     }

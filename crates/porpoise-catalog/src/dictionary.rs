@@ -97,6 +97,7 @@ impl Dictionary {
         let lowers_names = prepare(store, lowers_names)?;
         let mut catalog = Catalog {
             version: 1,
+            programs_version: 1,
             schemas: HashMap::new(),
             children: Arc::default(),
         };

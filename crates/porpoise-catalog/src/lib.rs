@@ -36,6 +36,8 @@ use porpoise_storage::SpaceId;
 pub struct Catalog {
     /// Grows with every change.
     pub version: u64,
+    /// The version in which a program was last made, changed or dropped.
+    pub programs_version: u64,
     /// By name; names compare by case.
     pub schemas: HashMap<CompactString, Arc<SchemaEntry>>,
     /// The tables whose foreign keys name a table, by its schema and name.

@@ -53,6 +53,8 @@ pub struct Plan {
     pub slots: Vec<SlotLayout>,
     /// How many parameters the statement has.
     pub parameter_count: usize,
+    /// The catalog's version of programs that triggers and functions were looked for in.
+    pub programs_version: u64,
     /// Tables the plan read, by the version it saw: the plan is stale when one has another.
     pub dependencies: Vec<(TableId, u64)>,
     /// How to take each table's metadata lock, in order of name.
@@ -131,21 +133,23 @@ impl Plan {
         tables.any(|(table, usage)| *usage == TableUse::Write && !table.temporary)
     }
 
-    /// Whether every table and view is still the one it was made for.
+    /// Whether every table and view is still the one it was made for, and no program has changed.
     pub fn is_current(&self, catalog: &porpoise_catalog::Catalog) -> bool {
         let mut tables = self.tables.iter().chain(&self.foreign_key_tables);
-        tables.all(|(table, _)| {
-            table.temporary
-                || matches!(
-                    catalog.relation(&table.schema, &table.name),
-                    Some(Relation::Table(now)) if now.version == table.version
+        self.programs_version == catalog.programs_version
+            && tables.all(|(table, _)| {
+                table.temporary
+                    || matches!(
+                        catalog.relation(&table.schema, &table.name),
+                        Some(Relation::Table(now)) if now.version == table.version
+                    )
+            })
+            && self.views.iter().all(|(view, _)| {
+                matches!(
+                    catalog.relation(&view.schema, &view.name),
+                    Some(Relation::View(now)) if now.version == view.version
                 )
-        }) && self.views.iter().all(|(view, _)| {
-            matches!(
-                catalog.relation(&view.schema, &view.name),
-                Some(Relation::View(now)) if now.version == view.version
-            )
-        })
+            })
     }
 }
 

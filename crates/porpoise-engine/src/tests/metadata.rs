@@ -486,3 +486,26 @@ fn a_connection_that_has_run_nothing_is_as_old_as_it_is() {
     );
     assert_eq!(db.rows(&age), ["1"]);
 }
+
+/// A change that was planned before a trigger was there, and waited for it, fires it.
+#[test]
+fn a_change_that_waits_for_create_trigger_fires_the_trigger() {
+    let mut reader = Db::new();
+    reader.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+    let (creator, mut writer) = (beside(&reader), beside(&reader));
+    writer.run("INSERT INTO t VALUES (1, 0)");
+    reader.run("BEGIN");
+    reader.rows("SELECT * FROM t");
+    let trigger = "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.v = 7";
+    let creating = beside_the_test(creator, &[trigger]);
+    until_waiting(&reader, 1);
+    let writing = beside_the_test(writer, &["INSERT INTO t VALUES (2, 0)"]);
+    until_waiting(&reader, 2);
+    assert_eq!(reader.rows("SELECT COUNT(*) FROM t"), ["1"]);
+    reader.run("COMMIT");
+    for waiting in [creating, writing] {
+        let (_, error) = waiting.join().expect("a statement");
+        assert_eq!(error, None);
+    }
+    assert_eq!(reader.rows("SELECT v FROM t ORDER BY id"), ["0", "7"]);
+}

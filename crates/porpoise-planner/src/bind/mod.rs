@@ -468,6 +468,7 @@ impl<'a> Binder<'a> {
             depth: self.deepest + slots.len() as u32,
             slots,
             parameter_count: self.parameter_count.max(self.context.parameters.len()),
+            programs_version: self.context.catalog.programs_version,
             dependencies: tables
                 .iter()
                 .map(|(table, _)| (table.id, table.version))
