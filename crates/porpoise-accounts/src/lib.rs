@@ -29,6 +29,8 @@ pub mod host;
 pub mod host_cache;
 pub mod policy;
 pub mod role;
+pub mod routine;
+pub mod server;
 pub mod tls;
 
 use std::net::IpAddr;
@@ -136,6 +138,9 @@ pub struct Grants {
     /// Granted on tables and their columns, a row each table.
     #[serde(default)]
     pub tables: Vec<TableGrant>,
+    /// Granted on single routines, a row each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routines: Vec<routine::RoutineGrant>,
     /// Roles granted to the account, active or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<role::RoleGrant>,
@@ -375,6 +380,9 @@ impl Grants {
                 None => self.tables.push(grant.clone()),
             }
         }
+        for grant in &other.routines {
+            self.add_on_routine(grant.clone());
+        }
     }
 
     /// Whether a dynamic privilege is granted. `name` is in upper case.
@@ -431,7 +439,9 @@ impl Grants {
     pub fn sees_schema(&self, schema: &str) -> bool {
         let here = self.on_schema(schema);
         let useful = Set::all(level::SCHEMA).with(Privilege::ShowDatabases.set());
-        here.0 & useful.0 != 0 || self.tables.iter().any(|grant| grant.schema == schema)
+        here.0 & useful.0 != 0
+            || self.tables.iter().any(|grant| grant.schema == schema)
+            || self.has_routine_in(schema)
     }
 }
 

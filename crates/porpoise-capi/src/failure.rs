@@ -42,7 +42,6 @@ pub const ALREADY_CONNECTED: u32 = 2058;
 pub const PLUGIN_CANNOT_LOAD: u32 = 2059;
 pub const AUTHENTICATION_PLUGIN: u32 = 2061;
 pub const COMPRESSION: u32 = 2066;
-pub const ASYNC_NOT_SUPPORTED: u32 = 5002;
 pub const FILE_NOT_FOUND: u32 = 5004;
 pub const FILE_READ: u32 = 5005;
 pub const INVALID_PARAMETER: u32 = 5009;
@@ -92,10 +91,6 @@ const MESSAGES: &[(u32, &str)] = &[
     (
         COMPRESSION,
         "Connection failed due to wrongly configured compression algorithm",
-    ),
-    (
-        ASYNC_NOT_SUPPORTED,
-        "This version of Porpoise doesn't yet support 'non-blocking functions'",
     ),
     (INVALID_PARAMETER, "Invalid parameter"),
 ];

@@ -21,7 +21,9 @@
 //!    engine in this process.
 //! 4. [`result`]: rows as text, over [`columns`]. [`statement`]: prepared statements; [`convert`]
 //!    is values to and from buffers.
-//! 5. [`stack`]: where the engine runs. [`charset`], [`infile`], [`tracking`], [`failure`]: one
+//! 5. [`nonblocking`]: calls that return where they would wait; [`nonblocking_calls`] are their
+//!    functions.
+//! 6. [`stack`]: where the engine runs. [`charset`], [`infile`], [`tracking`], [`failure`]: one
 //!    subject each.
 //!
 //! `unsafe` is where pointers from C are followed, each place with its argument. No panic crosses
@@ -40,6 +42,8 @@ mod failure;
 mod infile;
 #[cfg(test)]
 mod layout;
+mod nonblocking;
+mod nonblocking_calls;
 mod result;
 mod route;
 mod session;

@@ -15,6 +15,7 @@ use crate::columns::ColumnSet;
 use crate::embedded::{self, Instance};
 use crate::failure::{self, Failure};
 use crate::infile::{self, Infile};
+use crate::nonblocking::{self, Waiter, WaitingStream};
 use crate::result::ResultSet;
 use crate::route::{Request, Route, cant_connect};
 use crate::settings::Settings;
@@ -70,6 +71,7 @@ pub struct Session {
     pub tracked: Vec<(u32, CString, usize)>,
     pub tracked_next: usize,
     pub stat: Option<CString>,
+    pub waiter: Arc<Waiter>,
     /// In the place of a socket where there is none, or none that tells of replies: it always has
     /// something to read, so that a program that waits for it goes on to read, which waits.
     always_ready: Option<OwnedFd>,
@@ -107,6 +109,7 @@ impl Mysql {
             tracked: Vec::new(),
             tracked_next: 0,
             stat: None,
+            waiter: Arc::default(),
             always_ready: None,
             request: Request::default(),
             instance: None,
@@ -326,8 +329,14 @@ impl Handle<'_> {
                 (Box::new(stream), login(options))
             }
             Route::Server(options) => {
-                let options = login(*options);
-                let (stream, endpoint) = dial_first(&options)?;
+                let mut options = login(*options);
+                // Calls couldn't be suspended over a stream that the log-in moves to.
+                options.loopback_fast_path &= !self.session.settings.nonblocking;
+                let (mut stream, endpoint) = dial_first(&options, &self.session.waiter)?;
+                if self.session.settings.nonblocking {
+                    let waiter = Arc::clone(&self.session.waiter);
+                    stream = Box::new(WaitingStream::new(stream, waiter));
+                }
                 self.session.texts.unix_socket = match &endpoint {
                     Endpoint::Unix(path) => c_text(&path.display().to_string()),
                     _ => None,
@@ -340,11 +349,14 @@ impl Handle<'_> {
             }
         };
         let mut connection = Connection::over(stream, &options).map_err(lost)?;
+        let own_socket = |connection: &Connection| {
+            let socket = connection.stream().socket();
+            socket.map(|socket| socket.as_raw_fd())
+        };
         let socket = match connection.stream().kind() {
-            "TCP/IP" | "UNIX socket" => connection
-                .stream()
-                .socket()
-                .map(|socket| socket.as_raw_fd()),
+            "TCP/IP" | "UNIX socket" => own_socket(&connection),
+            // A call that is suspended has the server write to it.
+            "shared memory" if self.session.settings.nonblocking => own_socket(&connection),
             _ => {
                 self.session.always_ready = eventfd(1, EventfdFlags::CLOEXEC).ok();
                 self.session.always_ready.as_ref().map(AsRawFd::as_raw_fd)
@@ -580,10 +592,19 @@ fn plain_version(version: &str) -> &str {
 /// A stream to the first of the endpoints that is open, or why the last one isn't.
 fn dial_first(
     options: &Options,
+    waiter: &Waiter,
 ) -> Result<(Box<dyn porpoise_transport::Stream>, Endpoint), Failure> {
     let mut failure = Failure::of(failure::CONNECTION);
     for endpoint in options.endpoints().map_err(Failure::from)? {
-        match porpoise_client::connect_stream(&endpoint, options) {
+        let dialled = match &endpoint {
+            Endpoint::Tcp { host, port } if waiter.suspends() => {
+                let (local, timeout) = (options.bind_address, options.connect_timeout);
+                nonblocking::connect_tcp(waiter, host, *port, local, timeout)
+                    .map(|stream| Box::new(stream) as Box<dyn porpoise_transport::Stream>)
+            }
+            endpoint => porpoise_client::connect_stream(endpoint, options),
+        };
+        match dialled {
             Ok(stream) => return Ok((stream, endpoint)),
             Err(error) => failure = cant_connect(&endpoint, &error),
         }

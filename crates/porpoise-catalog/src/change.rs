@@ -69,6 +69,8 @@ impl<'a> CatalogChange<'a> {
         let record = SchemaRecord {
             name: schema.name.clone(),
             collation: schema.collation.id(),
+            read_only: schema.read_only,
+            encrypted: schema.encrypted,
         };
         put_record(
             &mut self.transaction,
@@ -145,8 +147,11 @@ impl<'a> CatalogChange<'a> {
     pub fn put_program(&mut self, record: ProgramRecord) -> Result<()> {
         let key = program_key(&record.schema, record.kind, &record.name);
         put_record(&mut self.transaction, KIND_PROGRAM, &key, &record)?;
+        // No plan runs an event.
+        if record.kind != ProgramKind::Event {
+            self.catalog.programs_version = self.catalog.version;
+        }
         self.catalog.put_program(record);
-        self.catalog.programs_version = self.catalog.version;
         Ok(())
     }
 

@@ -68,7 +68,7 @@ fn column(table: &Table, column: &Column, session: &SessionVars) -> String {
     let mut out = name(&column.name);
     out.push(' ');
     out.push_str(&column.ty.sql_name());
-    out.push_str(&charset_clause(&column.ty, table.collation));
+    out.push_str(&charset_clause(column, table.collation));
     if let Some(generated) = &column.generated {
         let kind = if generated.stored {
             "STORED"
@@ -100,8 +100,9 @@ fn column(table: &Table, column: &Column, session: &SessionVars) -> String {
     out
 }
 
-/// ` CHARACTER SET … COLLATE …` where the column's isn't the table's.
-fn charset_clause(ty: &DataType, of_table: Collation) -> String {
+/// ` CHARACTER SET … COLLATE …` where the column's isn't the table's, or its definition said so.
+fn charset_clause(column: &Column, of_table: Collation) -> String {
+    let ty = &column.ty;
     let is_text = matches!(
         ty,
         DataType::Char { .. }
@@ -113,7 +114,7 @@ fn charset_clause(ty: &DataType, of_table: Collation) -> String {
     let collation = ty.collation();
     if !is_text {
         String::new()
-    } else if collation != of_table {
+    } else if collation != of_table || column.explicit_collation {
         format!(
             " CHARACTER SET {} COLLATE {}",
             collation.charset().name(),
@@ -281,13 +282,20 @@ pub fn schema(schema: &Schema, if_not_exists: bool) -> String {
     } else {
         String::new()
     };
+    let encryption = if schema.encrypted { 'Y' } else { 'N' };
+    let read_only = match schema.read_only {
+        true => " /* READ ONLY=1 */",
+        false => "",
+    };
     format!(
-        "CREATE DATABASE {not_exists}{} /*!40100 DEFAULT CHARACTER SET {charset}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+        "CREATE DATABASE {not_exists}{} /*!40100 DEFAULT CHARACTER SET {charset}{collate} */ \
+         /*!80016 DEFAULT ENCRYPTION='{encryption}' */{read_only}",
         name(&schema.name)
     )
 }
 
-/// SHOW CREATE VIEW's text. Names have no schema where all are in the current one.
+/// SHOW CREATE VIEW's text. A view in the current schema is named without it, and so are its tables
+/// if all of them are there.
 pub fn view(view: &View, current_schema: Option<&str>) -> String {
     let (query, depth) = query_of(view).unzip();
     stack::reserve(depth.unwrap_or(0), || {
@@ -303,15 +311,16 @@ fn view_text(view: &View, query: Option<ast::Query>, current_schema: Option<&str
         true => name(&view.name),
         false => format!("{}.{}", name(&view.schema), name(&view.name)),
     };
-    let here = query.as_ref().filter(|_| is_here);
-    let sql = here.and_then(|query| query.without_schema(&view.schema));
+    let within = query.as_ref().filter(|_| is_here);
+    let within = within.and_then(|query| query.within_schema(&view.schema));
+    let sql = within.as_ref().unwrap_or(&view.sql);
     let mut out = format!(
         "CREATE ALGORITHM={} DEFINER={}@{} SQL SECURITY {security} VIEW {qualified}{} AS {}",
         view.algorithm,
         name(user),
         name(host),
         column_list(view, query.as_ref()),
-        sql.as_ref().unwrap_or(&view.sql)
+        sql
     );
     if !view.check_option.is_empty() {
         let _ = write!(out, " WITH {} CHECK OPTION", view.check_option);

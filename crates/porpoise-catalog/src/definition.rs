@@ -26,7 +26,7 @@ use porpoise_expr::Expr;
 pub use porpoise_mdl::TableId;
 use porpoise_mdl::{HasFastPath, MdlFastPath, MetadataLocks};
 use porpoise_storage::SpaceId;
-use porpoise_types::{Collation, DataType, KeyBuf, RowLayout, Value, encode_key_part};
+use porpoise_types::{Added, Collation, DataType, KeyBuf, RowLayout, Value, encode_key_part};
 
 use crate::Statistics;
 
@@ -37,6 +37,10 @@ pub struct Schema {
     pub name: CompactString,
     /// The default of its tables.
     pub collation: Collation,
+    /// `READ ONLY`: nothing in it may be changed.
+    pub read_only: bool,
+    /// `ENCRYPTION`: its new tables are to be encrypted unless they say otherwise.
+    pub encrypted: bool,
 }
 
 /// A base table or a temporary table.
@@ -118,6 +122,8 @@ pub struct Column {
     pub name: CompactString,
     /// The declared type, with its character set.
     pub ty: DataType,
+    /// The definition has a COLLATE of its own, which SHOW CREATE TABLE repeats.
+    pub explicit_collation: bool,
     /// False: NOT NULL, declared or because the primary key holds it.
     pub nullable: bool,
     /// What INSERT writes where the statement gives no value.
@@ -135,6 +141,19 @@ pub struct Column {
     pub hidden: bool,
     /// Empty where there is none.
     pub comment: String,
+    /// ALTER TABLE added it and left the rows as they were.
+    pub added: Option<Added>,
+}
+
+impl Column {
+    /// Its value in a row that nothing was written to: MySQL's record of a table before it is read.
+    pub fn unwritten(&self) -> Value {
+        match &self.default {
+            ColumnDefault::Literal(value) => value.clone(),
+            _ if self.nullable => Value::Null,
+            _ => self.ty.implicit_default(),
+        }
+    }
 }
 
 /// What a column gets where INSERT gives no value.

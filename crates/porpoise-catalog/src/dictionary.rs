@@ -9,11 +9,12 @@
 //! 'a' host 0 user         AccountRecord
 //! 'd'                     the key that says how users without an account are asked
 //! 'x' space               nothing: a space that belongs to no table yet, or only to a session
+//! '2' xid chunk           a prepared transaction, as storage keeps it (two-phase commit)
 //! 'f'                     the format's version
 //! 'n'                     lower_case_table_names, as the database was made
 //! ```
 //!
-//! Values are JSON, so that a field can be added without a new format.
+//! Most values are JSON, so that a field can be added without a new format.
 //!
 //! DDL is atomic: a [`CatalogChange`](crate::CatalogChange) holds the dictionary writes,
 //! `create_space` and `drop_space` in one storage transaction, and the new [`Catalog`] beside it.
@@ -58,8 +59,12 @@ const LOWER_CASE_KEY: &[u8] = b"n";
 pub const KIND_ACCOUNT: u8 = b'a';
 /// The record of the key that chooses plugins for users without an account.
 pub const KIND_DECOY_KEY: u8 = b'd';
+/// The kind of prepared transactions' records, which storage writes and reads.
+pub const KIND_PREPARED: u8 = b'2';
 /// The kind of installed components' records.
 pub const KIND_COMPONENT: u8 = b'c';
+/// The kind of foreign servers' records.
+pub const KIND_SERVER: u8 = b'r';
 pub(crate) const KIND_SCHEMA: u8 = b's';
 pub(crate) const KIND_TABLE: u8 = b't';
 pub(crate) const KIND_VIEW: u8 = b'w';
@@ -109,6 +114,8 @@ impl Dictionary {
             catalog.add_schema(Schema {
                 name: name.into(),
                 collation,
+                read_only: false,
+                encrypted: false,
             });
         }
         for (_, record) in read_kind::<SchemaRecord>(store, KIND_SCHEMA)? {
@@ -117,6 +124,8 @@ impl Dictionary {
             catalog.add_schema(Schema {
                 name: record.name,
                 collation,
+                read_only: record.read_only,
+                encrypted: record.encrypted,
             });
         }
         let mut statistics: HashMap<Vec<u8>, StatisticsRecord> =
@@ -286,6 +295,7 @@ impl Catalog {
             let program = StoredProgram {
                 record,
                 compiled: Compiled::default(),
+                statistics: Arc::default(),
             };
             let programs = &mut Arc::make_mut(entry).programs;
             programs.insert(name, Arc::new(program));

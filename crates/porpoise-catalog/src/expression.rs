@@ -123,19 +123,55 @@ impl Disallowed {
     }
 }
 
+/// Functions of the session's settings (`time_zone`, `default_week_format`) that MySQL takes for
+/// ones of their arguments alone.
+const TAKEN_FOR_PURE: [&str; 2] = ["FROM_UNIXTIME", "WEEK"];
+
+/// Functions that no default may call: they have effects, or tell of other statements, of files or
+/// of the server.
+const NEVER_A_DEFAULT: [&str; 12] = [
+    "BENCHMARK",
+    "FOUND_ROWS",
+    "GET_LOCK",
+    "IS_FREE_LOCK",
+    "IS_USED_LOCK",
+    "LAST_INSERT_ID",
+    "LOAD_FILE",
+    "RELEASE_ALL_LOCKS",
+    "RELEASE_LOCK",
+    "ROW_COUNT",
+    "SLEEP",
+    "VERSION",
+];
+
 /// The first thing in the expression that generated columns and checks may not hold.
 pub fn disallowed(expr: &Expr) -> Option<Disallowed> {
     first(expr, |node| match &node.kind {
-        ExprKind::Call { function, .. } if function.purity != Purity::Pure => {
-            Some(Disallowed::Function(function.name.to_ascii_lowercase()))
+        ExprKind::Call { function, .. }
+            if function.purity != Purity::Pure && !TAKEN_FOR_PURE.contains(&function.name) =>
+        {
+            disallowed_function(function.name)
         }
         _ => disallowed_everywhere(node),
     })
 }
 
-/// The first thing in the expression that a default may not hold. Functions of any kind may.
+/// The first thing in the expression that a default may not hold.
 pub fn disallowed_in_default(expr: &Expr) -> Option<Disallowed> {
-    first(expr, disallowed_everywhere)
+    first(expr, |node| match &node.kind {
+        ExprKind::Call { function, .. } if NEVER_A_DEFAULT.contains(&function.name) => {
+            disallowed_function(function.name)
+        }
+        _ => disallowed_everywhere(node),
+    })
+}
+
+/// Called as MySQL calls it in its error.
+fn disallowed_function(name: &str) -> Option<Disallowed> {
+    Some(Disallowed::Function(match name {
+        "VERSION" => "version()".to_owned(),
+        name => name.to_ascii_lowercase(),
+    }))
 }
 
 fn disallowed_everywhere(node: &Expr) -> Option<Disallowed> {

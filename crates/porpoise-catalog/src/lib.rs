@@ -10,9 +10,11 @@ mod change;
 pub mod create_text;
 mod definition;
 pub mod dictionary;
+pub mod event;
 pub mod expression;
 pub mod index_entry;
 pub mod program;
+pub mod program_statistics;
 pub mod record;
 pub mod statistics;
 pub mod virtual_table;
@@ -146,6 +148,15 @@ impl Catalog {
             return None;
         }
         programs.get(&program::program_name(kind, name)).cloned()
+    }
+
+    /// All events.
+    pub fn events(&self) -> Vec<Arc<StoredProgram>> {
+        let entries = self.schemas.values();
+        let with_programs = entries.filter(|entry| !entry.programs.is_empty());
+        let programs = with_programs.flat_map(|entry| entry.programs.values());
+        let events = programs.filter(|program| program.record.event.is_some());
+        events.cloned().collect()
     }
 
     /// The triggers of a table, those of one time and event in the order in which they are fired.

@@ -1,4 +1,4 @@
-//! Definitions of stored programs: procedures, functions, triggers.
+//! Definitions of stored programs: procedures, functions, triggers, events.
 //!
 //! A program is kept as the text that made it, with the settings that it was made under. What is
 //! compiled from it is kept beside the definition, by whoever compiles.
@@ -12,6 +12,9 @@ use parking_lot::Mutex;
 use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use serde::{Deserialize, Serialize};
 
+use crate::event::EventRecord;
+use crate::program_statistics::ProgramStatistics;
+
 /// What a program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ProgramKind {
@@ -21,6 +24,8 @@ pub enum ProgramKind {
     Function,
     /// Of CREATE TRIGGER.
     Trigger,
+    /// Of CREATE EVENT.
+    Event,
 }
 
 impl ProgramKind {
@@ -30,6 +35,7 @@ impl ProgramKind {
             ProgramKind::Procedure => "PROCEDURE",
             ProgramKind::Function => "FUNCTION",
             ProgramKind::Trigger => "TRIGGER",
+            ProgramKind::Event => "EVENT",
         }
     }
 }
@@ -69,6 +75,9 @@ pub struct ProgramRecord {
     /// What fires it; `None` unless it is a trigger.
     #[serde(default)]
     pub trigger: Option<TriggerRecord>,
+    /// When it runs; `None` unless it is an event. Of `sql` only the body counts then.
+    #[serde(default)]
+    pub event: Option<EventRecord>,
 }
 
 /// What ALTER PROCEDURE and ALTER FUNCTION have said of a routine; `None`: nothing.
@@ -118,6 +127,8 @@ pub struct StoredProgram {
     pub record: ProgramRecord,
     /// What was compiled from it.
     pub compiled: Compiled,
+    /// What its runs have taken.
+    pub statistics: Arc<ProgramStatistics>,
 }
 
 /// A program's name among those of its schema: its kind, and the name in lower case.

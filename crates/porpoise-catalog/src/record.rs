@@ -19,7 +19,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use porpoise_core::error::Result;
 use porpoise_storage::SpaceId;
-use porpoise_types::{Collation, DataType, RowLayout, Value};
+use porpoise_types::{Added, Collation, DataType, RowLayout, Value};
 use serde::{Deserialize, Serialize};
 
 use super::definition::*;
@@ -33,6 +33,12 @@ pub struct SchemaRecord {
     pub name: CompactString,
     /// The default collation's number (`information_schema.COLLATIONS.ID`).
     pub collation: u16,
+    /// `READ ONLY`.
+    #[serde(default)]
+    pub read_only: bool,
+    /// `ENCRYPTION`.
+    #[serde(default)]
+    pub encrypted: bool,
 }
 
 /// A table as the dictionary keeps it; see [`Table`] for what the fields mean.
@@ -83,6 +89,9 @@ pub struct ColumnRecord {
     /// The declared type, with its character set.
     #[serde(with = "TypeRecord")]
     pub ty: DataType,
+    /// The definition has a COLLATE of its own, which SHOW CREATE TABLE repeats.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub explicit_collation: bool,
     /// False: NOT NULL.
     pub nullable: bool,
     /// What INSERT writes where the statement gives no value.
@@ -106,6 +115,9 @@ pub struct ColumnRecord {
     /// Empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
+    /// ALTER TABLE added the column and left the rows as they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<AddedRecord>,
     /// Where ALTER TABLE took the column from: its position in the old table.
     #[serde(skip)]
     pub origin: Option<usize>,
@@ -125,6 +137,15 @@ pub enum DefaultRecord {
     Now,
     /// The expression's canonical text.
     Expression(String),
+}
+
+/// How a column came to rows that were there; see [`Added`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AddedRecord {
+    /// Columns of one ALTER TABLE have the same.
+    pub step: u16,
+    /// The value in rows that were written before, as a row of this one column; `None`: NULL.
+    pub value: Option<Vec<u8>>,
 }
 
 /// What a generated column computes.
@@ -261,13 +282,39 @@ impl DefaultRecord {
 
     /// The record of a value that is already of the column's type.
     pub fn literal(value: Value, ty: &DataType) -> DefaultRecord {
-        if value.is_null() {
-            return DefaultRecord::Null;
+        match one_column_row(value, ty) {
+            None => DefaultRecord::Null,
+            Some(row) => DefaultRecord::Literal(row),
         }
-        let mut row = Vec::new();
-        RowLayout::new(std::slice::from_ref(ty)).encode(&[value], &mut row);
-        DefaultRecord::Literal(row)
     }
+}
+
+impl AddedRecord {
+    /// The record of a value that is already of the column's type.
+    pub fn new(step: u16, value: Value, ty: &DataType) -> AddedRecord {
+        let value = one_column_row(value, ty);
+        AddedRecord { step, value }
+    }
+
+    /// The record of how a column of this type was added.
+    pub fn of(added: &Added, ty: &DataType) -> AddedRecord {
+        AddedRecord::new(added.step, added.value.clone(), ty)
+    }
+}
+
+/// A value as a row of this one column; `None` for NULL.
+fn one_column_row(value: Value, ty: &DataType) -> Option<Vec<u8>> {
+    if value.is_null() {
+        return None;
+    }
+    let mut row = Vec::new();
+    RowLayout::new(std::slice::from_ref(ty)).encode(&[value], &mut row);
+    Some(row)
+}
+
+/// The value that such a row holds.
+fn value_of_row(row: &[u8], ty: &DataType) -> Value {
+    RowLayout::new(std::slice::from_ref(ty)).get(row, 0)
 }
 
 /// Serde's view of an index's kind.
@@ -285,6 +332,13 @@ impl TableRecord {
         self.columns
             .iter()
             .position(|column| column.name.eq_ignore_ascii_case(name))
+    }
+
+    /// No row lies in the table's space that was written before a column was added.
+    pub fn forget_added(&mut self) {
+        for column in &mut self.columns {
+            column.added = None;
+        }
     }
 
     /// The position of the index of that name, in any case.
@@ -343,13 +397,15 @@ impl TableRecord {
             .iter()
             .map(|column| column.ty.clone())
             .collect();
+        let columns: Vec<Column> = self.columns.iter().map(bound_column).collect();
+        let layout = RowLayout::grown(&types, |column| columns[column].added.as_ref());
         let mut table = Table {
             id: TableId(self.id),
             version: self.version,
             schema: self.schema.clone(),
             name: self.name.clone(),
             space: SpaceId(self.space),
-            columns: self.columns.iter().map(bound_column).collect(),
+            columns,
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: self
@@ -357,7 +413,7 @@ impl TableRecord {
                 .iter()
                 .map(|key| self.bound_foreign_key(key))
                 .collect(),
-            layout: Arc::new(RowLayout::new(&types)),
+            layout: Arc::new(layout),
             collation: Collation::by_id(self.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI),
             comment: self.comment.clone(),
             options: self.options.clone(),
@@ -486,6 +542,7 @@ fn column_record((position, column): (usize, &Column)) -> ColumnRecord {
     ColumnRecord {
         name: column.name.clone(),
         ty: column.ty.clone(),
+        explicit_collation: column.explicit_collation,
         nullable: column.nullable,
         default: match &column.default {
             ColumnDefault::None => DefaultRecord::None,
@@ -502,6 +559,7 @@ fn column_record((position, column): (usize, &Column)) -> ColumnRecord {
         invisible: !column.visible,
         hidden: column.hidden,
         comment: column.comment.clone(),
+        added: (column.added.as_ref()).map(|added| AddedRecord::of(added, &column.ty)),
         origin: Some(position),
     }
 }
@@ -557,15 +615,14 @@ fn foreign_key_record(table: &Table, key: &ForeignKey) -> ForeignKeyRecord {
 fn bound_column(column: &ColumnRecord) -> Column {
     let default = match &column.default {
         DefaultRecord::Null => ColumnDefault::Literal(Value::Null),
-        DefaultRecord::Literal(row) => {
-            ColumnDefault::Literal(RowLayout::new(std::slice::from_ref(&column.ty)).get(row, 0))
-        }
+        DefaultRecord::Literal(row) => ColumnDefault::Literal(value_of_row(row, &column.ty)),
         DefaultRecord::Now => ColumnDefault::Now,
         DefaultRecord::None | DefaultRecord::Expression(_) => ColumnDefault::None,
     };
     Column {
         name: column.name.clone(),
         ty: column.ty.clone(),
+        explicit_collation: column.explicit_collation,
         nullable: column.nullable,
         default,
         on_update_now: column.on_update_now,
@@ -574,6 +631,10 @@ fn bound_column(column: &ColumnRecord) -> Column {
         visible: !column.invisible,
         hidden: column.hidden,
         comment: column.comment.clone(),
+        added: column.added.as_ref().map(|added| Added {
+            step: added.step,
+            value: (added.value.as_ref()).map_or(Value::Null, |row| value_of_row(row, &column.ty)),
+        }),
     }
 }
 

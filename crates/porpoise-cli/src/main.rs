@@ -4,12 +4,17 @@
 //! porpoise serve    a server, with mysqld's options and option files
 //! porpoise sql      a shell on a folder, in memory, or over any way in to a server
 //! porpoise recover  what can be read of a damaged folder, saved into a new one
+//! porpoise lab      experiments that are files, into a database of results, into a report
 //! porpoise bench    the OLTP read-write mix over every way in, against a server in a temporary folder; locks and connections alone
 //! ```
 
 #![warn(missing_docs)]
 
+#[macro_use]
+mod printing;
+
 mod bench;
+mod lab;
 mod recover;
 mod serve;
 mod server_files;
@@ -52,6 +57,8 @@ enum Command {
     Recover(recover::RecoverOptions),
     /// Measure OLTP read-write over every way in, in a temporary folder
     Bench(bench::BenchOptions),
+    /// Run experiments that are files, and report on them
+    Lab(lab::LabOptions),
 }
 
 /// Has the allocator give memory back to the system soon, unless MIMALLOC_PURGE_DELAY says
@@ -89,10 +96,11 @@ fn arguments() -> Vec<OsString> {
 
 fn main() -> ExitCode {
     give_memory_back_soon();
-    match CommandLine::parse_from(arguments()).command {
+    printing::end(match CommandLine::parse_from(arguments()).command {
         Command::Serve { options } => serve::run(options),
         Command::Sql(options) => shell::run(&options),
         Command::Recover(options) => recover::run(&options),
         Command::Bench(options) => bench::run(&options),
-    }
+        Command::Lab(options) => lab::run(&options),
+    })
 }

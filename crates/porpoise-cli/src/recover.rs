@@ -3,7 +3,7 @@
 //! What was saved, and what was not, is printed table by table; the exit code is 0 if
 //! everything was saved, 2 if not everything was, 1 if nothing could be.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -46,10 +46,7 @@ pub fn run(options: &RecoverOptions) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if let Err(error) = write!(std::io::stdout(), "{recovery}") {
-        eprintln!("porpoise recover: {error}");
-        return ExitCode::FAILURE;
-    }
+    print!("{recovery}");
     match recovery.is_whole() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(SOME_LOST),

@@ -117,6 +117,8 @@ fn start_log_to(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)
+        // It would be told on stderr, by the macro that panics where nobody reads that.
+        .log_internal_errors(false)
         .with_target(false)
         .compact()
         .try_init();

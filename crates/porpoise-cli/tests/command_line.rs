@@ -525,3 +525,55 @@ fn an_option_file_in_the_home_that_cannot_be_read_is_passed_over() {
         "{warning}"
     );
 }
+
+#[test]
+fn output_that_nobody_reads_changes_nothing_about_how_a_command_ends() {
+    let unread = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    for (arguments, code) in [
+        (&["serve", "--help"][..], 0),
+        (&["serve", "--no-defaults", "--print-defaults"], 0),
+        (&["lab", "fuzz", "--show", "7"], 0),
+        (&["lab", "report", "no_such_folder"], 1),
+        (&["recover", "no_such_folder", "--into", "nowhere"], 1),
+    ] {
+        let run = |stdout: Stdio, stderr: Stdio| {
+            Command::new(env!("CARGO_BIN_EXE_porpoise"))
+                .args(arguments)
+                .stdout(stdout)
+                .stderr(stderr)
+                .output()
+                .unwrap()
+        };
+        // As in `porpoise … | head`, and as in `porpoise … 2>&1 | head`.
+        let output = run(unread().into(), Stdio::piped());
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
+        assert!(!told.contains("panicked"), "{arguments:?}: {told}");
+        let output = run(unread().into(), unread().into());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_below_stdout_is_told() {
+    let output = Command::new(env!("CARGO_BIN_EXE_porpoise"))
+        .args(["lab", "fuzz", "--show", "7"])
+        .stdout(
+            std::fs::File::options()
+                .write(true)
+                .open("/dev/full")
+                .unwrap(),
+        )
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("stdout: ") && !told.contains("panicked"),
+        "{told}"
+    );
+}

@@ -271,6 +271,11 @@ impl Results<'_> {
         self.connection.collect_row_into(rows)
     }
 
+    /// The next row after those that [`row_into`](Self::row_into) put there; `false` at the end.
+    pub fn append_row(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        self.connection.append_row(rows)
+    }
+
     /// How the result it stands at ended; for one with rows, once the last was read.
     pub fn outcome(&self) -> &Outcome {
         self.connection.outcome()

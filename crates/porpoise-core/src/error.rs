@@ -208,6 +208,32 @@ impl From<porpoise_storage::LockError> for Error {
 /// The text of a value inside a message, cut as MySQL cuts it.
 pub const MESSAGE_VALUE_CHARS_MAX: usize = 64;
 
+/// The longest message, as `MYSQL_ERRMSG_SIZE` has it for clients with its last byte: a name or a
+/// value in it may be a gigabyte long.
+const MESSAGE_BYTES_MAX: usize = 511;
+
+/// A message of at most so many bytes.
+fn message(words: fmt::Arguments<'_>, most: usize) -> String {
+    struct Bounded(String, usize);
+
+    impl fmt::Write for Bounded {
+        fn write_str(&mut self, words: &str) -> fmt::Result {
+            let room = self.1 - self.0.len();
+            let end = words.floor_char_boundary(room);
+            self.0.push_str(&words[..end]);
+            match end == words.len() {
+                true => Ok(()),
+                // What follows is left out, too.
+                false => Err(fmt::Error),
+            }
+        }
+    }
+
+    let mut bounded = Bounded(String::new(), most);
+    let _ = fmt::Write::write_fmt(&mut bounded, words);
+    bounded.0
+}
+
 macro_rules! errors {
     ($($kind:ident $name:ident($($arg:ident),*) = $number:literal $state:literal $text:literal;)*) => {
         /// Which error it is: a variant for each row of the table.
@@ -235,7 +261,10 @@ macro_rules! errors {
             $(
                 #[doc = concat!("Error ", $number, " (", $state, "): ", $text)]
                 pub fn $name($($arg: impl fmt::Display),*) -> Error {
-                    Error::new(ErrorKind::$kind, $number, $state, format!($text $(, $arg)*))
+                    // Some rows have no words of their own: whoever makes them bounds the text.
+                    let most = if $text == "{}" { usize::MAX } else { MESSAGE_BYTES_MAX };
+                    let message = message(format_args!($text $(, $arg)*), most);
+                    Error::new(ErrorKind::$kind, $number, $state, message)
                 }
             )*
         }
@@ -248,6 +277,8 @@ errors! {
     ServerShutdown server_shutdown() = 1053 "08S01" "Server shutdown in progress";
     FolderInUse folder_in_use(text) = 1015 "HY000" "{}";
     DiskFull disk_full(file) = 1021 "HY000" "Disk full ({}); waiting for someone to free some space...";
+    TemporaryFileWriteFailure temporary_file_write_failure() = 1878 "HY000" "Temporary file write failure.";
+    TemporarySpaceLimit temporary_space_limit(variable) = 1114 "HY000" "The table '(temporary files, {})' is full";
     DupKey dup_key(table) = 1022 "23000" "Can't write; duplicate key in table '{}'";
     NotKeyFile not_key_file(table, place) = 1034 "HY000" "Incorrect key file for table '{}'; try to repair it ({})";
     IndexCorrupt index_corrupt(index, place) = 1712 "HY000" "Index {} is corrupted ({})";
@@ -322,6 +353,7 @@ errors! {
     TooBigPrecision too_big_precision(precision, column, most) = 1426 "42000" "Too-big precision {} specified for '{}'. Maximum is {}.";
     ScaleOverPrecision scale_over_precision(column) = 1427 "42000" "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{}').";
     DisplayWidthOutOfRange display_width_out_of_range(column, most) = 1439 "42000" "Display width out of range for column '{}' (max = {})";
+    ExplainNotSupported explain_not_supported() = 3012 "HY000" "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE";
     InvalidFieldSize invalid_field_size(column) = 3013 "HY000" "Invalid size for column '{}'.";
     ConvertedToText converted_to_text(column, from, to) = 1246 "HY000" "Converting column '{}' from {} to {}";
     KeyPartZero key_part_zero(column) = 1391 "HY000" "Key part '{}' length cannot be 0";
@@ -351,6 +383,8 @@ errors! {
     FunctionalKeyOfColumn functional_key_of_column() = 3762 "HY000" "Functional index on a column is not supported. Consider using a regular index instead.";
     DependentFunctionalIndex dependent_functional_index(column) = 3837 "HY000" "Column '{}' has a functional index dependency and cannot be dropped or renamed.";
     PrimaryInvisible primary_invisible() = 3522 "HY000" "A primary key index cannot be invisible";
+    AlterOperationNotSupported alter_operation_not_supported(what, instead) = 1845 "0A000" "{} is not supported for this operation. Try {}.";
+    UnknownAlterAlgorithm unknown_alter_algorithm(name) = 1800 "HY000" "Unknown ALGORITHM '{}'";
     AlterNotSupported alter_not_supported(what, why, instead) = 1846 "0A000" "{} is not supported. Reason: {}. Try {}.";
     ConstraintNotFound constraint_not_found(name) = 3940 "HY000" "Constraint '{}' does not exist.";
     UndeclaredVariable undeclared_variable(name) = 1327 "42000" "Undeclared variable: {}";
@@ -373,6 +407,7 @@ errors! {
     ColumnAccessDenied column_access_denied(command, user, host, column, table) = 1143 "42000" "{} command denied to user '{}'@'{}' for column '{}' in table '{}'";
     IllegalGrantForTable illegal_grant_for_table() = 1144 "42000" "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used";
     NoSuchTable no_such_table(schema, table) = 1146 "42S02" "Table '{}.{}' doesn't exist";
+    NoSuchRoutineGrant no_such_routine_grant(user, host, routine) = 1403 "42000" "There is no such grant defined for user '{}' on host '{}' on routine '{}'";
     NoSuchTableGrant no_such_table_grant(user, host, table) = 1147 "42000" "There is no such grant defined for user '{}' on host '{}' on table '{}'";
     PacketTooLarge packet_too_large() = 1153 "08S01" "Got a packet bigger than 'max_allowed_packet' bytes";
     StringTooLong string_too_long() = 1162 "42000" "Result string is longer than 'max_allowed_packet' bytes";
@@ -395,6 +430,9 @@ errors! {
     RowIsReferenced row_is_referenced(constraint) = 1451 "23000" "Cannot delete or update a parent row: a foreign key constraint fails ({})";
     ViewCheckFailed view_check_failed(view) = 1369 "HY000" "CHECK OPTION failed '{}'";
     ViewFieldHasNoDefault view_field_has_no_default(view) = 1423 "HY000" "Field of view '{}' underlying table doesn't have a default value";
+    ViewChangesSeveral view_changes_several(view) = 1393 "HY000" "Can not modify more than one base table through a join view '{}'";
+    ViewInsertsUnnamed view_inserts_unnamed(view) = 1394 "HY000" "Can not insert into join view '{}' without fields list";
+    ViewOfSeveralDeletes view_of_several_deletes(view) = 1395 "HY000" "Can not delete from join view '{}'";
     NotInsertable not_insertable(table, statement) = 1471 "HY000" "The target table {} of the {} is not insertable-into";
     UnknownAuthorizationId unknown_authorization_id(user, host) = 3523 "HY000" "Unknown authorization ID `{}`@`{}`";
     RoleNotGranted role_not_granted(role, user) = 3530 "HY000" "{} is not granted to {}";
@@ -456,6 +494,7 @@ errors! {
     UnknownStorageEngine unknown_storage_engine(name) = 1286 "42000" "Unknown storage engine '{}'";
     DeprecatedSyntax deprecated_syntax(what, instead) = 1287 "HY000" "'{}' is deprecated and will be removed in a future release. Please use {} instead";
     NonUpdatableTable non_updatable_table(table, statement) = 1288 "HY000" "The target table {} of the {} is not updatable";
+    ViewRecursive view_recursive(schema, name) = 1462 "HY000" "`{}`.`{}` contains view recursion";
     MaxPreparedStatements max_prepared_statements(most) = 1461 "42000" "Can't create more than max_prepared_stmt_count statements (current value: {})";
     WrongCompressionAlgorithm wrong_compression_algorithm(name) = 3922 "HY000" "Invalid compression algorithm '{}'.";
     WrongCompressionLevel wrong_compression_level(name) = 3923 "HY000" "Invalid zstd compression level for algorithm '{}'.";
@@ -487,6 +526,8 @@ errors! {
     DatetimeOverflow datetime_overflow(function) = 1441 "22008" "Datetime function: {} field overflow";
     NotAllowedInTransaction not_allowed_in_transaction() = 1179 "25000" "You are not allowed to execute this command in a transaction";
     ReadOnlyTransaction read_only_transaction() = 1792 "25006" "Cannot execute statement in a READ ONLY transaction.";
+    NotSettableInFunction not_settable_in_function(variable) = 1445 "HY000" "Not allowed to set {} from a stored function or trigger";
+    LogChangedInFunction log_changed_in_function(variable) = 1695 "HY000" "Cannot change the {} inside a stored function or trigger";
     TransactionCharacteristics transaction_characteristics() = 1568 "25001" "Transaction characteristics can't be changed while a transaction is in progress";
     ParameterCount parameter_count(function) = 1582 "42000" "Incorrect parameter count in the call to native function '{}'";
     FunctionDoesNotExist function_does_not_exist(schema, name) = 1305 "42000" "FUNCTION {}.{} does not exist";
@@ -525,6 +566,8 @@ errors! {
     TableFunctionMustHaveAlias table_function_must_have_alias() = 3667 "42000" "Every table function must have an alias.";
     JsonTableValueOutOfRange json_table_value_out_of_range(column) = 3669 "22003" "Value is out of range for JSON_TABLE's column '{}'";
     InvalidJsonValueForCast invalid_json_value_for_cast(kind, column, row) = 3156 "22018" "Invalid JSON value for CAST to {} from column {} at row {}";
+    WindowFrameStartIllegal window_frame_start_illegal(window) = 3584 "HY000" "Window '{}': frame start cannot be UNBOUNDED FOLLOWING.";
+    WindowFrameEndIllegal window_frame_end_illegal(window) = 3585 "HY000" "Window '{}': frame end cannot be UNBOUNDED PRECEDING.";
     WindowFrameIllegal window_frame_illegal(window) = 3586 "HY000" "Window '{}': frame start or end is negative, NULL or of non-integral type";
     CheckViolated check_violated(name) = 3819 "HY000" "Check constraint '{}' is violated.";
     CheckNotFound check_not_found(name) = 3821 "HY000" "Check constraint '{}' is not found in the table.";
@@ -532,6 +575,11 @@ errors! {
     CheckRefersAutoIncrement check_refers_auto_increment(name) = 3818 "HY000" "Check constraint '{}' cannot refer to an auto-increment column.";
     LockNowait lock_nowait() = 3572 "HY000" "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     QueryTimeout query_timeout() = 3024 "HY000" "Query execution was interrupted, maximum statement execution time exceeded";
+    RecursiveCteWithoutUnion recursive_cte_without_union(name) = 3573 "HY000" "Recursive Common Table Expression '{}' should contain a UNION";
+    RecursiveCteWithoutSeed recursive_cte_without_seed(name) = 3574 "HY000" "Recursive Common Table Expression '{}' should have one or more non-recursive query blocks followed by one or more recursive ones";
+    RecursiveCteAggregates recursive_cte_aggregates(name) = 3575 "HY000" "Recursive Common Table Expression '{}' can contain neither aggregation nor window functions in recursive query block";
+    RecursiveCteJoinOrder recursive_cte_join_order(name) = 3576 "HY000" "In recursive query block of Recursive Common Table Expression '{}', the recursive table must neither be in the right argument of a LEFT JOIN, nor be forced to be non-first with join order hints";
+    RecursiveCteNamedTwice recursive_cte_named_twice(name) = 3577 "HY000" "In recursive query block of Recursive Common Table Expression '{}', the recursive table must be referenced only once, and not in any subquery";
     RecursiveCteDepth recursive_cte_depth(count) = 3636 "HY000" "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     NetErrorOnWrite net_error_on_write() = 1160 "08S01" "Got an error writing communication packets";
     NetReadError net_read_error() = 1158 "08S01" "Got an error reading communication packets";
@@ -578,6 +626,7 @@ errors! {
     DistinctOrderBy distinct_order_by(position, column) = 3065 "HY000" "Expression #{} of ORDER BY clause is not in SELECT list, references column '{}' which is not in SELECT list; this is incompatible with DISTINCT";
     GroupingNotInGroupBy grouping_not_in_group_by(position) = 3148 "HY000" "Argument #{} of GROUPING function is not in GROUP BY";
     WindowPosition window_position(window) = 3592 "HY000" "Window '{}': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.";
+    WindowAliasNotAllowed window_alias_not_allowed(alias) = 3594 "HY000" "You cannot use the alias '{}' of an expression containing a window function in this context.'";
     WindowFunctionNotAllowed window_function_not_allowed(name) = 3593 "HY000" "You cannot use the window function '{}' in this context.'";
     WindowNotDefined window_not_defined(name) = 3579 "HY000" "Window name '{}' is not defined.";
     WindowCircularity window_circularity() = 3580 "HY000" "There is a circularity in the window dependency graph.";
@@ -590,8 +639,31 @@ errors! {
     NoData no_data() = 1329 "02000" "No data - zero rows fetched, selected, or processed";
     InvalidJsonTextInColumn invalid_json_text_in_column(message, position, column) = 3140 "22032" "Invalid JSON text: \"{}\" at position {} in value for column '{}'.";
     AutoIncrementExhausted auto_increment_exhausted() = 1467 "HY000" "Failed to read auto-increment value from storage engine";
+    FixedFieldsToVariable fixed_fields_to_variable() = 1409 "HY000" "Can't load value from file with fixed size rows to variable";
+    XaUnknown xa_unknown() = 1397 "XAE04" "XAER_NOTA: Unknown XID";
+    XaInvalid xa_invalid() = 1398 "XAE05" "XAER_INVAL: Invalid arguments (or unsupported command)";
+    XaWrongState xa_wrong_state(state) = 1399 "XAE07" "XAER_RMFAIL: The command cannot be executed when global transaction is in the  {} state";
+    XaOutside xa_outside() = 1400 "XAE09" "XAER_OUTSIDE: Some work is done outside global transaction";
+    XaFatal xa_fatal() = 1401 "XAE03" "XAER_RMERR: Fatal error occurred in the transaction branch - check your data for consistency";
+    XaRolledBack xa_rolled_back() = 1402 "XA100" "XA_RBROLLBACK: Transaction branch was rolled back";
+    XaDuplicate xa_duplicate() = 1440 "XAE08" "XAER_DUPID: The XID already exists";
+    XaDeadlock xa_deadlock() = 1614 "XA102" "XA_RBDEADLOCK: Transaction branch was rolled back: deadlock was detected";
+    XaTemporaryTable xa_temporary_table() = 4091 "HY000" "XA: Temporary tables cannot be accessed inside XA transactions when xa_detach_on_prepare=ON";
     NoBinaryLog no_binary_log() = 1381 "HY000" "You are not using binary logging";
     TriggerDoesNotExist trigger_does_not_exist() = 1360 "HY000" "Trigger does not exist";
+    ForeignServerExists foreign_server_exists(name) = 1476 "HY000" "The foreign server, {}, you are trying to create already exists.";
+    ForeignServerDoesNotExist foreign_server_does_not_exist(name) = 1477 "HY000" "The foreign server name you are trying to reference does not exist. Data source error:  {}";
+    PersistedVariableDoesNotExist persisted_variable_does_not_exist(name) = 3615 "HY000" "Variable {} does not exist in persisted config file";
+    PersistReadOnlyDenied persist_read_only_denied() = 3630 "42000" "Access denied; you need SYSTEM_VARIABLES_ADMIN and PERSIST_RO_VARIABLES_ADMIN privileges for this operation";
+    WrongRoutineName wrong_routine_name(name) = 1458 "42000" "Incorrect routine name '{}'";
+    EventExists event_exists(name) = 1537 "HY000" "Event '{}' already exists";
+    EventInterval event_interval() = 1542 "HY000" "INTERVAL is either not positive or too big";
+    EventEnds event_ends() = 1543 "HY000" "ENDS is either invalid or before STARTS";
+    EventInThePastDisabled event_in_the_past_disabled() = 1544 "HY000" "Event execution time is in the past. Event has been disabled";
+    SameEventName same_event_name() = 1551 "HY000" "Same old and new event name";
+    EventRecursion event_recursion() = 1576 "HY000" "Recursion of EVENT DDL statements is forbidden when body is present";
+    EventInThePastDropped event_in_the_past_dropped() = 1588 "HY000" "Event execution time is in the past and ON COMPLETION NOT PRESERVE is set. The event was dropped immediately after creation.";
+    EventInThePastUnchanged event_in_the_past_unchanged() = 1589 "HY000" "Event execution time is in the past and ON COMPLETION NOT PRESERVE is set. The event was not changed. Specify a time in the future.";
     UnknownEvent unknown_event(name) = 1539 "HY000" "Unknown event '{}'";
     ViewSelectClause view_select_clause(clause) = 1350 "HY000" "View's SELECT contains a '{}' clause";
     ViewSelectVariable view_select_variable() = 1351 "HY000" "View's SELECT contains a variable or parameter";
@@ -607,6 +679,11 @@ errors! {
     WrongBytesForFunction wrong_bytes_for_function(function) = 1411 "HY000" "Incorrect string value for function {}";
     GroupConcatCut group_concat_cut(row) = 1260 "HY000" "Row {} was cut by GROUP_CONCAT()";
     ResultTruncated result_truncated(function, most) = 1301 "HY000" "Result of {}() was larger than max_allowed_packet ({}) - truncated";
+    SchemaReadOnly schema_read_only(schema) = 3989 "HY000" "Schema '{}' is in read only mode.";
+    NoMasterKey no_master_key() = 3185 "HY000" "Can't find master key from keyring, please check in the server log if a keyring is loaded and initialized successfully.";
+    InvalidEncryption invalid_encryption() = 3184 "HY000" "Invalid encryption option.";
+    UnknownDirectory unknown_directory() = 3121 "HY000" "The DATA DIRECTORY location must be in a known directory.";
+    UnsupportedCreateOption unsupported_create_option(option) = 1478 "HY000" "Table storage engine 'InnoDB' does not support the create option '{}'";
     OptionIgnored option_ignored(option) = 1618 "HY000" "<{}> option ignored";
     InitializationVectorTooShort initialization_vector_too_short(function, least) = 1882 "HY000" "The initialization vector supplied to {} is too short. Must be at least {} bytes long";
     UncompressCorrupted uncompress_corrupted() = 1259 "HY000" "ZLIB: Input data corrupted";
@@ -659,9 +736,13 @@ errors! {
     NoSuchTriggerRow no_such_trigger_row(row, event) = 1363 "HY000" "There is no {} row in on {} trigger";
     RoutineExists routine_exists(kind, name) = 1304 "42000" "{} {} already exists";
     NotAllowedInProgram not_allowed_in_program(statement) = 1314 "0A000" "{} is not allowed in stored procedures";
-    DynamicSqlInFunction dynamic_sql_in_function() = 1336 "0A000" "Dynamic SQL is not allowed in stored function or trigger";
+    NotAllowedInFunction not_allowed_in_function(statement) = 1336 "0A000" "{} is not allowed in stored function or trigger";
+    ProgramWithinProgram program_within_program(kind) = 1303 "2F003" "Can't create a {} from within another stored routine";
+    DroppedWithinProgram dropped_within_program(kind) = 1357 "HY000" "Can't drop or alter a {} from within another stored routine";
+    CursorSelectInto cursor_select_into() = 1323 "42000" "Cursor SELECT must not have INTO";
     VariableAfterCursor variable_after_cursor() = 1337 "42000" "Variable or condition declaration after cursor or handler declaration";
     CursorAfterHandler cursor_after_handler() = 1338 "42000" "Cursor declaration after handler declaration";
+    NoTriggersOnSystemSchema no_triggers_on_system_schema() = 1465 "HY000" "Triggers can not be created on system tables";
     TriggerExists trigger_exists() = 1359 "HY000" "Trigger already exists";
     TriggerOnViewOrTemporary trigger_on_view_or_temporary(table) = 1361 "HY000" "Trigger's '{}' is view or temporary table";
     TriggerInWrongSchema trigger_in_wrong_schema() = 1435 "HY000" "Trigger in wrong schema";
@@ -683,4 +764,20 @@ errors! {
     ConditionItemTooLong condition_item_too_long(item) = 1648 "HY000" "Data too long for condition item '{}'";
     InvalidConditionNumber invalid_condition_number() = 1758 "35000" "Invalid condition number";
     NoStackedDiagnostics no_stacked_diagnostics() = 3004 "0Z002" "GET STACKED DIAGNOSTICS when handler not active";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_511_bytes_and_whole_characters() {
+        let long = "é".repeat(1 << 20);
+        let error = Error::wrong_user_lock_name(&long);
+        // The next é begins at the last byte.
+        assert_eq!(error.message().len(), MESSAGE_BYTES_MAX - 1);
+        assert!(error.message().ends_with('é'), "{error:?}");
+        // Its own words are someone else's to bound.
+        assert_eq!(Error::folder_in_use(&long).message(), long);
+    }
 }

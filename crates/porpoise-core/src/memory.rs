@@ -3,7 +3,12 @@
 //! Whatever a statement keeps of many rows is charged: sorted rows, hash tables, groups, distinct
 //! values, derived tables, partitions of window functions, what aggregates collect, long IN lists.
 //! So is what a transaction has changed and locked and not committed, which statements after it
-//! inherit: against their own limit it doesn't count. Nothing of it goes to disk, so a statement that would take more than it may fails.
+//! inherit: against their own limit it doesn't count.
+//!
+//! A buffer that can go to disk asks [`MemoryAccount::is_to_spill`] as it grows: it is told to when
+//! it has a quarter of what the statement may take, or when the statement's buffers together have
+//! half of it, or those of all sessions three quarters of theirs. A buffer that can't, and would take
+//! the statement beyond its limit, makes it fail.
 //!
 //! ```text
 //! buffer: Charge ──64 KiB at a time──► MemoryAccount ──chunks──► MemoryPool
@@ -28,11 +33,17 @@ use std::sync::{Arc, LazyLock};
 pub use porpoise_storage::reclaim::reclaim;
 
 use crate::error::{Error, Result};
+use crate::temporary_space::{ServerSpace, SessionSpace};
 
 /// How much of each buffer isn't counted.
 const UNCOUNTED_BYTES: usize = 64 << 10;
 /// What a buffer takes of the account at a time, at least.
 const STEP_BYTES: usize = 64 << 10;
+/// A buffer that can go to disk has one of so many parts of what its statement may take, at most.
+const BUFFERS: u64 = 4;
+/// Where memory is short, buffers smaller than both stay: the part of the limit, and the bytes.
+const PARTS_SPILLED_MIN: u64 = 64;
+const SPILLED_BYTES_MIN: usize = 1 << 20;
 /// The size of an arena's chunks.
 const CHUNK_BYTES: usize = 1 << 20;
 /// So many chunks are freed by another thread: returning them to the system takes milliseconds.
@@ -87,6 +98,8 @@ pub struct MemoryPool {
     connections_limit: AtomicU64,
     /// The share of the machine that statements' buffers may have.
     share: AtomicU64,
+    /// What is on disk.
+    space: ServerSpace,
 }
 
 impl Default for MemoryPool {
@@ -95,6 +108,7 @@ impl Default for MemoryPool {
             used: AtomicU64::new(0),
             connections_limit: AtomicU64::new(u64::MAX),
             share: AtomicU64::new(machine_bytes() / 2),
+            space: ServerSpace::default(),
         }
     }
 }
@@ -111,6 +125,17 @@ impl MemoryPool {
     /// How many bytes are taken.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// The temporary files of all sessions.
+    pub fn space(&self) -> &ServerSpace {
+        &self.space
+    }
+
+    /// What all sessions may take.
+    fn limit(&self) -> u64 {
+        let connections = self.connections_limit.load(Ordering::Relaxed);
+        connections.min(self.share.load(Ordering::Relaxed))
     }
 
     fn take(&self, bytes: u64) -> Result<()> {
@@ -148,6 +173,8 @@ pub struct MemoryAccount {
     connection_limit: AtomicU64,
     /// `statement_memory_limit`, or what stands for 0.
     statement_limit: AtomicU64,
+    /// What is on disk.
+    space: SessionSpace,
 }
 
 impl Default for MemoryAccount {
@@ -167,6 +194,7 @@ impl MemoryAccount {
             chunk: AtomicU64::new(8192),
             connection_limit: AtomicU64::new(u64::MAX),
             statement_limit: AtomicU64::new(machine_bytes() / 4),
+            space: SessionSpace::default(),
         }
     }
 
@@ -181,7 +209,18 @@ impl MemoryAccount {
             chunk: same(&self.chunk),
             connection_limit: same(&self.connection_limit),
             statement_limit: same(&self.statement_limit),
+            space: self.space.with_same_limit(),
         }
+    }
+
+    /// The pool that it is an account of.
+    pub fn pool(&self) -> &MemoryPool {
+        &self.pool
+    }
+
+    /// The session's temporary files.
+    pub fn space(&self) -> &SessionSpace {
+        &self.space
     }
 
     /// `connection_memory_chunk_size`: how much is taken from the pool at a time.
@@ -206,6 +245,33 @@ impl MemoryAccount {
     /// How many bytes are taken.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// What a statement may take, whatever it inherits and others take.
+    fn limit(&self) -> u64 {
+        let statement = self.statement_limit.load(Ordering::Relaxed);
+        statement.min(self.connection_limit.load(Ordering::Relaxed))
+    }
+
+    /// How much one buffer may have in memory if it can go to disk: in bytes.
+    pub fn buffer_bytes_max(&self) -> usize {
+        let share = self.limit().min(self.pool.limit()) / BUFFERS;
+        usize::try_from(share)
+            .unwrap_or(usize::MAX)
+            .max(UNCOUNTED_BYTES)
+    }
+
+    /// Whether a buffer of so many bytes is to go to disk.
+    pub fn is_to_spill(&self, bytes: usize) -> bool {
+        let limit = self.limit();
+        let least = usize::try_from(limit / PARTS_SPILLED_MIN).unwrap_or(usize::MAX);
+        if bytes < least.clamp(UNCOUNTED_BYTES, SPILLED_BYTES_MIN) {
+            return false;
+        }
+        let inherited = self.inherited.load(Ordering::Relaxed);
+        bytes > self.buffer_bytes_max()
+            || self.used().saturating_sub(inherited) > limit / 2
+            || self.pool.used() > self.pool.limit() / 4 * 3
     }
 
     fn take(&self, bytes: u64) -> Result<()> {
@@ -319,6 +385,12 @@ impl Charge {
         self.add(account, (capacity - before).saturating_mul(size_of::<T>()))?;
         items.reserve_exact(capacity - items.len());
         Ok(())
+    }
+
+    /// How many bytes the buffer has.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.used
     }
 
     /// The buffer has freed so many bytes. They stay its own until it is cleared or dropped.
@@ -461,6 +533,12 @@ impl Arena {
         self.charge.reserve(account, &mut chunk, bytes)?;
         self.others.push(chunk);
         Ok(())
+    }
+
+    /// How many bytes it takes.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.charge.bytes()
     }
 
     /// Keeps bytes.

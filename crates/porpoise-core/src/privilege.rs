@@ -14,6 +14,8 @@ pub mod level {
     pub const TABLE: u8 = 4;
     /// `(column) ON schema.table`
     pub const COLUMN: u8 = 8;
+    /// `ON PROCEDURE schema.name`, `ON FUNCTION schema.name`
+    pub const ROUTINE: u8 = 16;
 }
 
 use level::*;
@@ -69,20 +71,20 @@ privileges! {
     Super "SUPER" GLOBAL, "Super" "Server Admin" "To use KILL thread, SET GLOBAL, CHANGE MASTER, etc.";
     CreateTemporaryTables "CREATE TEMPORARY TABLES" GLOBAL | SCHEMA, "Create temporary tables" "Databases" "To use CREATE TEMPORARY TABLE";
     LockTables "LOCK TABLES" GLOBAL | SCHEMA, "Lock tables" "Databases" "To use LOCK TABLES (together with SELECT privilege)";
-    Execute "EXECUTE" GLOBAL | SCHEMA, "Execute" "Functions,Procedures" "To execute stored routines";
+    Execute "EXECUTE" GLOBAL | SCHEMA | ROUTINE, "Execute" "Functions,Procedures" "To execute stored routines";
     ReplicationSlave "REPLICATION SLAVE" GLOBAL, "Replication slave" "Server Admin" "To read binary log events from the master";
     ReplicationClient "REPLICATION CLIENT" GLOBAL, "Replication client" "Server Admin" "To ask where the slave or master servers are";
     CreateView "CREATE VIEW" GLOBAL | SCHEMA | TABLE, "Create view" "Tables" "To create new views";
     ShowView "SHOW VIEW" GLOBAL | SCHEMA | TABLE, "Show view" "Tables" "To see views with SHOW CREATE VIEW";
     CreateRoutine "CREATE ROUTINE" GLOBAL | SCHEMA, "Create routine" "Databases" "To use CREATE FUNCTION/PROCEDURE";
-    AlterRoutine "ALTER ROUTINE" GLOBAL | SCHEMA, "Alter routine" "Functions,Procedures" "To alter or drop stored functions/procedures";
+    AlterRoutine "ALTER ROUTINE" GLOBAL | SCHEMA | ROUTINE, "Alter routine" "Functions,Procedures" "To alter or drop stored functions/procedures";
     CreateUser "CREATE USER" GLOBAL, "Create user" "Server Admin" "To create new users";
     Event "EVENT" GLOBAL | SCHEMA, "Event" "Server Admin" "To create, alter, drop and execute events";
     Trigger "TRIGGER" GLOBAL | SCHEMA | TABLE, "Trigger" "Tables" "To use triggers";
     CreateTablespace "CREATE TABLESPACE" GLOBAL, "Create tablespace" "Server Admin" "To create/alter/drop tablespaces";
     CreateRole "CREATE ROLE" GLOBAL, "Create role" "Server Admin" "To create new roles";
     DropRole "DROP ROLE" GLOBAL, "Drop role" "Server Admin" "To drop roles";
-    GrantOption "GRANT OPTION" GLOBAL | SCHEMA | TABLE, "Grant option" "Databases,Tables,Functions,Procedures" "To give to other users those privileges you possess";
+    GrantOption "GRANT OPTION" GLOBAL | SCHEMA | TABLE | ROUTINE, "Grant option" "Databases,Tables,Functions,Procedures" "To give to other users those privileges you possess";
 }
 
 /// Dynamic privileges: global only, granted by name.

@@ -135,6 +135,11 @@ pub trait Reply {
     /// error included.
     fn more_follows(&mut self) {}
 
+    /// The row that follows has the values of OUT parameters. `false` if the client takes none.
+    fn begin_out_parameters(&mut self) -> bool {
+        true
+    }
+
     /// The rows under way end here: the statement failed, and a handler of the program that it
     /// belongs to goes on.
     fn abandon_rows(&mut self) -> Result<()> {

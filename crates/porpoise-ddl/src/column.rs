@@ -28,6 +28,7 @@ pub fn column(def: &ast::ColumnDef, cx: &mut TypeContext<'_>) -> Result<ColumnRe
     }
     let mut record = ColumnRecord {
         name: name.into(),
+        explicit_collation: def.collation.is_some(),
         nullable: def
             .nullable
             .unwrap_or(!def.primary_key && !def.auto_increment),
@@ -38,6 +39,7 @@ pub fn column(def: &ast::ColumnDef, cx: &mut TypeContext<'_>) -> Result<ColumnRe
         invisible: def.visible == Some(false),
         hidden: false,
         comment,
+        added: None,
         origin: None,
         ty,
     };
@@ -255,7 +257,7 @@ fn literal(
         Literal::Double(value) => (Value::Double(*value), DataType::DOUBLE),
         Literal::String(bytes) => as_text(decode(bytes, session)?),
         Literal::Introduced(introduced) => {
-            let bytes = typing::written_bytes(&introduced.bytes, session);
+            let bytes = typing::written_bytes(introduced, session);
             match charset_named(&introduced.charset)? {
                 Charset::Binary => as_bytes(&bytes),
                 charset => as_text(

@@ -1,4 +1,4 @@
-//! Moves rows from a table's old form to its new one, and fills new indexes.
+//! Moves rows from a table's old form to its new one.
 //!
 //! The new spaces belong to nobody yet, so nothing is locked, and rows are committed in batches
 //! that bound memory. Duplicate keys, values that don't fit, NULLs and violated checks end the copy
@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use porpoise_catalog::index_entry;
 use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{ColumnDefault, IndexKind, Table};
+use porpoise_catalog::{ColumnDefault, IndexKind, IndexPart, Table};
 use porpoise_core::error::{Error, Result};
+use porpoise_executor::bulk_fill::{BulkFill, SMALL_BYTES};
 use porpoise_executor::eval::Evaluate;
 use porpoise_executor::{Exec, View, column_value, defaults, row_check, write};
 use porpoise_expr::EvalContext;
@@ -21,12 +22,12 @@ use porpoise_session::SessionTransaction;
 use porpoise_storage::{Cursor, Direction, SpaceId};
 use porpoise_types::{DataType, KeyBuf, Value, convert};
 
-use crate::Ddl;
+use crate::{Ddl, index_build};
 
 /// A batch is committed when it has this many bytes of rows.
-const BATCH_BYTES: usize = 4 << 20;
+pub const BATCH_BYTES: usize = SMALL_BYTES;
 
-fn layout_of(table: &Table) -> [SlotLayout; 1] {
+pub fn layout_of(table: &Table) -> [SlotLayout; 1] {
     [SlotLayout::of_rows(table.name.clone(), table)]
 }
 
@@ -42,7 +43,7 @@ fn all_rows(ddl: &Ddl<'_>, space: SpaceId) -> Result<Cursor> {
 
 /// Calls `each` for every row of a space, with a transaction that is committed whenever it has
 /// grown to a batch. `each` returns how many bytes it wrote.
-fn in_batches(
+pub fn in_batches(
     ddl: &mut Ddl<'_>,
     space: SpaceId,
     layout: &[SlotLayout],
@@ -101,18 +102,6 @@ fn write_entry(
     index_entry::entry_value(table, index, key, row, value);
     exec.transaction()?.insert(index.space, &entry, value);
     Ok(entry.len() + value.len())
-}
-
-/// Fills indexes (by position) from the table's rows.
-pub fn build_indexes(ddl: &mut Ddl<'_>, table: &Arc<Table>, positions: &[usize]) -> Result<u64> {
-    let mut value = Vec::new();
-    in_batches(ddl, table.space, &layout_of(table), |exec, key, row| {
-        let mut written = 0;
-        for &position in positions {
-            written += write_entry(exec, table, position, key, row, &mut value)?;
-        }
-        Ok(written)
-    })
 }
 
 /// Checks every row against the table's enforced checks.
@@ -180,6 +169,8 @@ pub fn rebuild(
     };
     let computes = (0..origins.len()).any(is_computed);
     let (mut auto_max, mut row_number) = (0u64, 0u64);
+    let ascends = new.primary_key().is_none() || keeps_primary_key(old, new, &origins);
+    let mut fill = None;
     let mut value = Vec::new();
     let layout = layout_of(new);
     let rows = in_batches(ddl, old.space, &layout, |exec, key, row| {
@@ -208,6 +199,14 @@ pub fn rebuild(
                 KeyBuf::from_slice(&row_number.to_be_bytes())
             }
         };
+        let fill = match &mut fill {
+            Some(fill) => fill,
+            none => none.insert(BulkFill::begin(exec, new, ascends)?),
+        };
+        if fill.is_beside_log() {
+            fill.push(exec, &new_key, &row)?;
+            return Ok(new_key.len() + row.len());
+        }
         if new.primary_key().is_some()
             && Exec::read(&exec.view, new.space, &new_key, true, |_| ())?.is_some()
         {
@@ -220,8 +219,12 @@ pub fn rebuild(
             }
         }
         exec.transaction()?.insert(new.space, &new_key, &row);
+        fill.note_written(exec, written)?;
         Ok(written)
     })?;
+    if finish_filling(ddl, &layout, fill)? {
+        index_build::build_secondary_indexes(ddl, new)?;
+    }
     let counter = ddl.shared.store.counter(old.space);
     let mut transaction = ddl.shared.store.begin();
     transaction.set_counter(new.space, if keeps_keys { counter } else { row_number + 1 });
@@ -230,6 +233,33 @@ pub fn rebuild(
         rows,
         auto_increment_max: auto_max,
     })
+}
+
+fn finish_filling(
+    ddl: &mut Ddl<'_>,
+    layout: &[SlotLayout],
+    fill: Option<BulkFill>,
+) -> Result<bool> {
+    let Some(fill) = fill else { return Ok(false) };
+    let catalog = ddl.shared.catalog.load_full();
+    let exec = Exec::of_rows(ddl.session, ddl.shared, &catalog, View::None, layout, &[]);
+    fill.finish(&exec)
+}
+
+/// Whether rows have the same primary keys as before.
+fn keeps_primary_key(old: &Table, new: &Table, origins: &[Option<usize>]) -> bool {
+    let (Some(before), Some(after)) = (old.primary_key(), new.primary_key()) else {
+        return false;
+    };
+    let is_same = |(before, after): (&IndexPart, &IndexPart)| {
+        let (was, is) = (&old.columns[before.column], &new.columns[after.column]);
+        origins[after.column] == Some(before.column)
+            && was.ty == is.ty
+            && is.generated.is_none()
+            && before.prefix == after.prefix
+            && before.descending == after.descending
+    };
+    before.parts.len() == after.parts.len() && before.parts.iter().zip(&after.parts).all(is_same)
 }
 
 /// A value that moves into its column's new form.
@@ -265,6 +295,30 @@ fn carried(
     }
 }
 
+/// The values of new columns in rows that are there, as they lie in rows, with the columns' positions.
+pub fn values_of_added(
+    ddl: &mut Ddl<'_>,
+    new: &Arc<Table>,
+    is_new: impl Fn(usize) -> bool,
+) -> Result<Vec<(usize, Value)>> {
+    let layout = layout_of(new);
+    let catalog = ddl.shared.catalog.load_full();
+    let mut exec = Exec::of_rows(ddl.session, ddl.shared, &catalog, View::None, &layout, &[]);
+    let new_columns = new.columns.iter().enumerate().filter(|(at, _)| is_new(*at));
+    new_columns
+        .map(|(at, column)| {
+            Ok(match added(&mut exec, column)? {
+                // TIMESTAMPs lie in UTC.
+                Value::DateTime(local) if matches!(column.ty, DataType::Timestamp { .. }) => {
+                    let utc = exec.session.to_utc(local).unwrap_or_default();
+                    (at, Value::DateTime(utc))
+                }
+                value => (at, value),
+            })
+        })
+        .collect()
+}
+
 /// The value of a new column in old rows.
 fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value> {
     if column.nullable || !matches!(column.default, ColumnDefault::None) {
@@ -282,7 +336,7 @@ fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value
         Some((kind, zero)) if mode.no_zero_date() && mode.strict() => Err(
             Error::truncated_value_for_column(kind, zero, &column.name, exec.row_number),
         ),
-        _ => Ok(defaults::implicit_default(&column.ty)),
+        _ => Ok(column.ty.implicit_default()),
     }
 }
 

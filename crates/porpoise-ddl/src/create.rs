@@ -24,12 +24,12 @@ use porpoise_types::{Collation, DataType};
 
 use crate::column;
 use crate::table::{self, Options};
-use crate::{Ddl, Name, check_table_name, foreign_keys};
+use crate::{Ddl, Name, check_table_name, foreign_keys, index_build};
 
 /// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
 fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) -> Result<bool> {
     let catalog = ddl.shared.catalog.load_full();
-    ddl.check_schema_of_new(&catalog, &name.schema, temporary)?;
+    ddl.check_schema(&catalog, &name.schema)?;
     check_table_name(&name.table)?;
     let taken = match temporary {
         true => ddl.temporary(name).is_some(),
@@ -65,14 +65,13 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         return Err(Error::not_supported_yet("PARTITION BY"));
     }
     let options = Options::read(&create.options, &name.table, ddl.session)?;
-    let schema_collation = ddl
-        .shared
-        .catalog
-        .load()
-        .schema(&name.schema)
-        .map_or(Collation::UTF8MB4_0900_AI_CI, |entry| {
-            entry.schema.collation
-        });
+    let schema = ddl.shared.catalog.load().schema(&name.schema).cloned();
+    let schema = schema.as_ref().map(|entry| &entry.schema);
+    options.check_placement(
+        schema.is_some_and(|schema| schema.encrypted) && !create.temporary,
+        ddl.session,
+    )?;
+    let schema_collation = schema.map_or(Collation::UTF8MB4_0900_AI_CI, |schema| schema.collation);
     let mut record = TableRecord {
         id: ddl.shared.dictionary.next_table_id(),
         version: ddl.shared.dictionary.next_version(),
@@ -115,10 +114,12 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         foreign_keys::check_awaited(ddl, &record)?;
         held
     };
+    // Whoever runs the statement fills a temporary table, in the transaction that may have begun
+    // before.
+    let query = query.filter(|_| !record.temporary);
     let mut read = HeldTables::default();
     let control = ddl.shared.locks.sessions.find(ddl.session.connection_id);
-    // A temporary table's rows are read as a transaction's that may have begun before.
-    if let (Some((plan, _)), Some(control), false) = (&query, &control, record.temporary) {
+    if let (Some((plan, _)), Some(control)) = (&query, &control) {
         let requester = ddl.session.requester(&ddl.shared.locks);
         let context = MdlContext { requester, control };
         lock_tables_of(
@@ -333,9 +334,9 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
         &catalog,
         View::Transaction(&mut transaction),
         plan,
-        &[],
+        ddl.inputs.values,
     );
-    if exec.session.foreign_key_checks && !table.temporary {
+    if exec.session.foreign_key_checks {
         let change = RowChange {
             inserts: true,
             deletes: matches!(insert.duplicates, OnDuplicate::Replace),
@@ -345,9 +346,20 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
         let changes = [(Arc::clone(table), change)];
         exec.foreign_keys = foreign_key_graph(&catalog, &changes, &mut |_| slot).map(Arc::new);
     }
+    let refers_to_itself = table
+        .foreign_keys
+        .iter()
+        .any(|key| (&key.parent_schema, &key.parent_table) == (&table.schema, &table.name));
+    if matches!(insert.duplicates, OnDuplicate::Error) && !insert.ignore && !refers_to_itself {
+        exec.begin_filling(table, table.primary_key().is_none())?;
+    }
     let completion = insert::insert(&mut exec, insert)?;
+    let needs_indexes = exec.finish_filling()?;
     std::mem::drop(exec);
     transaction.commit()?.wait()?;
+    if needs_indexes {
+        index_build::build_secondary_indexes(ddl, table)?;
+    }
     Ok(completion)
 }
 
@@ -390,6 +402,7 @@ fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
             Some(_) => result.ty.clone(),
             None => stored_type(&result.ty),
         },
+        explicit_collation: false,
         nullable: result.nullable,
         default: if result.nullable {
             DefaultRecord::Null
@@ -402,6 +415,7 @@ fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
         invisible: false,
         hidden: false,
         comment: String::new(),
+        added: None,
         origin: None,
     };
     if let Some(Relation::Table(table)) = source {
@@ -458,6 +472,7 @@ pub fn create_like(
     let source = ddl.table(&source)?;
     let mut record = TableRecord::of(&source);
     record.foreign_keys.clear();
+    record.forget_added();
     for index in &mut record.indexes {
         index.implicit = false;
     }

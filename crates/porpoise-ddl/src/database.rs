@@ -1,14 +1,14 @@
 //! CREATE, ALTER and DROP DATABASE.
 
-use porpoise_catalog::{CatalogChange, Relation, Schema};
+use porpoise_catalog::{CatalogChange, Relation, Schema, SchemaEntry};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::typing::declared::resolve_collation;
-use porpoise_mdl::Mode;
+use porpoise_mdl::{MdlTicket, Mode};
 use porpoise_sql::ast;
 use porpoise_types::{Collation, DataType, convert};
 
-use crate::{Ddl, Name, foreign_keys, is_built_in, lock};
+use crate::{Ddl, Name, foreign_keys, is_built_in, lock, table};
 
 fn collation(options: &ast::DatabaseOptions, inherited: Collation) -> Result<Collation> {
     let name = |name: &Option<ast::Ident>| name.as_ref().map(|name| name.as_str().to_string());
@@ -18,6 +18,12 @@ fn collation(options: &ast::DatabaseOptions, inherited: Collation) -> Result<Col
         name(&options.collation).as_deref(),
         inherited,
     )
+}
+
+/// What `ENCRYPTION` says. It is the default of new tables; without a keyring these can't be made.
+fn encryption(options: &ast::DatabaseOptions) -> Result<Option<bool>> {
+    let option = options.encryption.as_deref();
+    option.map(table::is_encrypted).transpose()
 }
 
 pub fn create(
@@ -51,6 +57,8 @@ pub fn create(
     change.put_schema(Schema {
         name: name.0.clone(),
         collation,
+        read_only: false,
+        encrypted: encryption(options)?.unwrap_or_default(),
     })?;
     change.commit()?;
     Ok(Completion {
@@ -67,15 +75,29 @@ pub fn alter(
     let name = ddl.session.schema_or_current(name)?;
     let _held = lock::schemas(ddl, [&name], Mode::Exclusive)?;
     let mut change = CatalogChange::begin(ddl.shared.definitions());
+    check_is_users(ddl, &name)?;
     ddl.check_schema(change.catalog(), &name)?;
-    let inherited = change
-        .catalog()
-        .schema(&name)
-        .map_or(Collation::UTF8MB4_0900_AI_CI, |entry| {
-            entry.schema.collation
-        });
-    let collation = collation(options, inherited)?;
-    change.put_schema(Schema { name, collation })?;
+    let Some(entry) = change.catalog().schema(&name).cloned() else {
+        return Err(Error::unknown_database(name.as_str()));
+    };
+    let old = &entry.schema;
+    if old.read_only && options.read_only.is_none() {
+        return Err(Error::schema_read_only(name.as_str()));
+    }
+    let altered = Schema {
+        name,
+        collation: collation(options, old.collation)?,
+        read_only: options.read_only.unwrap_or(old.read_only),
+        encrypted: encryption(options)?.unwrap_or(old.encrypted),
+    };
+    // Changes of its tables that have begun come first.
+    let mut _changed_before = MdlTicket::default();
+    if altered.read_only && !old.read_only {
+        std::mem::drop(change);
+        _changed_before = lock::relations(ddl, &relations(&entry))?;
+        change = CatalogChange::begin(ddl.shared.definitions());
+    }
+    change.put_schema(altered)?;
     change.commit()?;
     Ok(Completion {
         affected_rows: 1,
@@ -83,15 +105,38 @@ pub fn alter(
     })
 }
 
-/// Drops a database with all in it. Affected rows are its tables.
-pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Completion> {
-    if is_built_in(name) {
-        return Err(Error::db_access_denied(
+/// Schemas that always exist stay as they are.
+///
+/// # Errors
+/// 3552, 1044.
+fn check_is_users(ddl: &Ddl<'_>, name: &str) -> Result<()> {
+    if name.eq_ignore_ascii_case("mysql") {
+        return Err(Error::db_access_system(name));
+    }
+    match is_built_in(name) {
+        true => Err(Error::db_access_denied(
             &ddl.session.user,
             &ddl.session.host,
-            name.as_str(),
-        ));
+            name,
+        )),
+        false => Ok(()),
     }
+}
+
+/// The names of a schema's tables and views, in order.
+fn relations(entry: &SchemaEntry) -> Vec<Name> {
+    let names = entry.relations.keys().map(|table| Name {
+        schema: entry.schema.name.clone(),
+        table: table.clone(),
+    });
+    let mut names: Vec<Name> = names.collect();
+    names.sort();
+    names
+}
+
+/// Drops a database with all in it. Affected rows are its tables.
+pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Completion> {
+    check_is_users(ddl, name)?;
     // From here on nothing comes into the schema.
     let _held = lock::schemas(ddl, [&name.0], Mode::Exclusive)?;
     let tables = loop {
@@ -103,16 +148,10 @@ pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Com
             ddl.session.warn(Level::Note, error.into_condition());
             return Ok(Completion::default());
         };
-        let mut names: Vec<Name> = entry
-            .relations
-            .keys()
-            .map(|table| Name {
-                schema: entry.schema.name.clone(),
-                table: table.clone(),
-            })
-            .collect();
-        names.sort();
-        let locked = lock::relations(ddl, &names)?;
+        if entry.schema.read_only {
+            return Err(Error::schema_read_only(name.as_str()));
+        }
+        let locked = lock::relations(ddl, &relations(&entry))?;
         let mut change = CatalogChange::begin(ddl.shared.definitions());
         let newest = change.catalog().schema(name).cloned();
         if newest.is_some_and(|newest| std::sync::Arc::ptr_eq(&newest, &entry)) {

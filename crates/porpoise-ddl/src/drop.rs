@@ -140,6 +140,10 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
         ddl.shared.hosts.clear();
         return Ok(Completion::default());
     }
+    if let Some(log) = ddl.shared.log_tables.named(&name.schema, &name.table) {
+        log.clear().map_err(Error::engine_error)?;
+        return Ok(Completion::default());
+    }
     let (table, _held) = lock::table(ddl, &name)?;
     if !table.temporary {
         let locked = &ddl.session.locked_tables;
@@ -149,6 +153,7 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
     let mut record = TableRecord::of(&table);
     record.version = ddl.shared.dictionary.next_version();
     record.space = ddl.shared.store.allocate_space().0;
+    record.forget_added();
     for index in &mut record.indexes {
         index.space = match index.kind {
             IndexKind::Primary => record.space,

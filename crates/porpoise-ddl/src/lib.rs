@@ -5,7 +5,8 @@
 //! 2. A statement locks the schemas it changes something in, then waits for the tables and views
 //!    that exist ([`lock`]).
 //! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`], [`foreign_keys`]).
-//! 4. Rows that must move are copied into new spaces ([`copy`]).
+//! 4. Rows that must move are copied into new spaces ([`copy`]), new indexes are built of sorted
+//!    entries ([`index_build`]).
 //! 5. One `catalog::CatalogChange` makes it durable, and visible to statements that begin afterwards.
 //!
 //! The session commits its transaction before it calls [`execute`].
@@ -21,8 +22,10 @@ mod copy;
 mod create;
 mod database;
 mod drop;
+pub mod event;
 mod foreign_keys;
 pub mod histogram;
+mod index_build;
 pub mod lock;
 pub mod maintain;
 mod program;
@@ -40,7 +43,7 @@ use porpoise_catalog::{Catalog, Relation, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
 use porpoise_mdl as metadata;
-use porpoise_session::session_state::SessionState;
+use porpoise_session::session_state::{SessionState, StatementInputs};
 use porpoise_session::shared::Shared;
 use porpoise_sql::ast;
 
@@ -52,6 +55,8 @@ pub struct Ddl<'a> {
     pub session: &'a mut SessionState,
     /// The text that spans of the statement point into.
     pub sql: &'a [u8],
+    /// What a query of the statement is run with.
+    pub inputs: StatementInputs<'a>,
 }
 
 /// Runs a DDL statement to its end, durably.
@@ -60,15 +65,21 @@ pub fn execute(
     session: &mut SessionState,
     sql: &[u8],
     statement: &ast::Statement,
+    inputs: StatementInputs<'_>,
 ) -> Result<Completion> {
     let ddl = &mut Ddl {
         shared,
         session,
         sql,
+        inputs,
     };
     use ast::Statement as S;
     let schemas = schemas_changed(ddl, statement)?;
     let _schemas = lock::schemas(ddl, &schemas, metadata::Mode::IntentionExclusive)?;
+    let programs = program_schema(ddl, statement)?;
+    for schema in schemas.iter().chain(&programs) {
+        ddl.check_not_read_only(schema)?;
+    }
     match statement {
         S::CreateDatabase {
             name,
@@ -114,21 +125,23 @@ pub fn execute(
             kind,
             if_exists,
             name,
-        } => match kept_kind(kind) {
-            Some(kind) => program::drop(ddl, kind, *if_exists, name),
-            None => Err(Error::not_supported_yet("this statement")),
-        },
+        } if *kind == "EVENT" => event::drop(ddl, *if_exists, name),
+        S::DropStored {
+            kind,
+            if_exists,
+            name,
+        } => program::drop(ddl, kept_kind(kind), *if_exists, name),
         _ => Err(Error::not_supported_yet("this statement")),
     }
 }
 
 /// What DROP names, where it may be there.
-fn kept_kind(word: &str) -> Option<ProgramKind> {
+fn kept_kind(word: &str) -> ProgramKind {
     match word {
-        "PROCEDURE" => Some(ProgramKind::Procedure),
-        "FUNCTION" => Some(ProgramKind::Function),
-        "TRIGGER" => Some(ProgramKind::Trigger),
-        _ => None,
+        "PROCEDURE" => ProgramKind::Procedure,
+        "FUNCTION" => ProgramKind::Function,
+        "TRIGGER" => ProgramKind::Trigger,
+        _ => ProgramKind::Event,
     }
 }
 
@@ -171,6 +184,21 @@ fn schemas_changed(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Vec<Comp
     Ok(lasting.map(|name| name.schema).collect())
 }
 
+/// The schema in which a statement makes, changes or drops a stored program.
+fn program_schema(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Option<CompactString>> {
+    use ast::Statement as S;
+    let name = match statement {
+        S::CreateProgram(create) => &create.name,
+        S::AlterRoutine(alter) => &alter.name,
+        S::AlterEvent(alter) => &alter.name,
+        S::DropStored { name, .. } => name,
+        _ => return Ok(None),
+    };
+    ddl.session
+        .schema_or_current(name.schema.as_ref())
+        .map(Some)
+}
+
 /// Whether [`execute`] knows the statement.
 pub fn is_ddl(statement: &ast::Statement) -> bool {
     use ast::Statement as S;
@@ -191,7 +219,9 @@ pub fn is_ddl(statement: &ast::Statement) -> bool {
             | S::CreateView(_)
             | S::CreateProgram(_)
             | S::AlterRoutine(_)
-    ) || matches!(statement, S::DropStored { kind, .. } if kept_kind(kind).is_some())
+            | S::AlterEvent(_)
+            | S::DropStored { .. }
+    )
 }
 
 /// A table's full name.
@@ -219,30 +249,46 @@ impl Ddl<'_> {
         })
     }
 
-    /// A schema that a table may be made in: for temporary ones, `mysql`, too.
-    pub fn check_schema_of_new(
-        &self,
-        catalog: &Catalog,
-        schema: &str,
-        is_temporary: bool,
-    ) -> Result<()> {
-        match is_temporary && schema.eq_ignore_ascii_case("mysql") {
-            true => Ok(()),
-            false => self.check_schema(catalog, schema),
+    /// The whole name of a stored program.
+    ///
+    /// # Errors
+    /// 1046, 1059, 1458.
+    pub fn resolve_program(&self, name: &ast::ObjectName) -> Result<Name> {
+        let resolved = self.resolve(name)?;
+        let own = resolved.table.as_str();
+        if own.chars().count() > 64 {
+            return Err(Error::identifier_too_long(own));
+        }
+        if own.is_empty() || own.ends_with(' ') {
+            return Err(Error::wrong_routine_name(own));
+        }
+        Ok(resolved)
+    }
+
+    /// # Errors
+    /// 3989 where nothing in the schema may be changed.
+    pub fn check_not_read_only(&self, schema: &str) -> Result<()> {
+        let catalog = self.shared.catalog.load();
+        match catalog.schema(schema) {
+            Some(entry) if entry.schema.read_only => Err(Error::schema_read_only(schema)),
+            _ => Ok(()),
         }
     }
 
-    /// A schema that DDL may change things in.
+    /// A schema that DDL may change things in: in `mysql` and `sys` what is made by users stands
+    /// beside what the server has there.
     pub fn check_schema(&self, catalog: &Catalog, schema: &str) -> Result<()> {
-        if is_built_in(schema) {
+        if is_built_in(schema) && !has_users_tables(schema) {
             return Err(Error::db_access_denied(
                 &self.session.user,
                 &self.session.host,
                 schema,
             ));
         }
+        // The catalog finds these schemas in any case of letters; definitions need their name.
         catalog
             .schema(schema)
+            .filter(|entry| entry.schema.name == schema)
             .map(|_| ())
             .ok_or_else(|| Error::unknown_database(schema))
     }
@@ -288,6 +334,14 @@ impl Ddl<'_> {
 
 pub(crate) fn is_built_in(schema: &str) -> bool {
     BUILT_IN_SCHEMAS
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(schema))
+}
+
+/// The built-in schemas in which accounts with the privileges for it may make, change and drop
+/// things of their own.
+fn has_users_tables(schema: &str) -> bool {
+    ["mysql", "sys"]
         .iter()
         .any(|name| name.eq_ignore_ascii_case(schema))
 }

@@ -17,11 +17,14 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_catalog::{Relation, Table, TableId, TableState};
+use porpoise_catalog::{Relation, Table, TableId, TableState, TemporaryTables};
 use porpoise_core::error::{Error, Result};
 use porpoise_mdl::{
     self as metadata, Duration, HasFastPath, MdlRequest, MdlRequester, MdlTicket, Object,
 };
+use porpoise_planner::plan::TableUse;
+use porpoise_planner::{Context, UnknownContents};
+use porpoise_programs::functions::PROGRAMS;
 use porpoise_session::locked_tables::{Locked, LockedMode, LockedTables};
 use porpoise_sql::ast;
 
@@ -170,7 +173,7 @@ pub fn relations(ddl: &Ddl<'_>, names: &[Name]) -> Result<MdlTicket> {
 /// LOCK TABLES: all of them, or none. None is held while one of them is waited for.
 pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
     ddl.session.locked_tables.clear();
-    let mut wanted: Vec<(Name, LockedMode, Vec<CompactString>)> = Vec::with_capacity(locks.len());
+    let mut wanted: Vec<Wanted> = Vec::with_capacity(locks.len());
     for lock in locks {
         let name = ddl.resolve(&lock.table)?;
         let mode = if lock.write {
@@ -188,6 +191,9 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
             // A view's own tables are not locked with it.
             Some(Relation::Virtual(_) | Relation::View(_)) => {}
             _ => {
+                if lock.write {
+                    ddl.check_not_read_only(&name.schema)?;
+                }
                 let called = lock.alias.as_ref().unwrap_or(&lock.table.name).0.clone();
                 match wanted.iter_mut().find(|(known, ..)| *known == name) {
                     Some((_, known, names)) => {
@@ -201,6 +207,7 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
             }
         }
     }
+    add_tables_of_triggers(ddl, &mut wanted)?;
     let find = |ddl: &Ddl<'_>| {
         let tables = wanted.iter().map(|(name, ..)| ddl.table(name));
         tables.collect::<Result<Vec<Arc<Table>>>>()
@@ -239,5 +246,64 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
         tables: tables.into_iter().zip(wanted).map(held).collect(),
         ticket: grant,
     };
+    Ok(())
+}
+
+/// A table that LOCK TABLES locks: how, and the names it may be called by.
+type Wanted = (Name, LockedMode, Vec<CompactString>);
+
+/// Adds what the triggers of tables that are locked for writing use: statements that fire them need
+/// it (MySQL 8.4 manual, 15.3.6, "LOCK TABLES and Triggers").
+fn add_tables_of_triggers(ddl: &Ddl<'_>, wanted: &mut Vec<Wanted>) -> Result<()> {
+    use ast::TriggerEvent::{Delete, Insert, Update};
+    let catalog = ddl.shared.catalog.load_full();
+    let context = Context {
+        catalog: &catalog,
+        session: ddl.session,
+        temporary_tables: &TemporaryTables::new(),
+        parameters: &[],
+        literals: &[],
+        sql: b"",
+        contents: &UnknownContents,
+        variables: None,
+        programs: Some(&PROGRAMS),
+        trace: None,
+    };
+    let mut used = Vec::new();
+    for (name, mode, _) in wanted.iter() {
+        if *mode != LockedMode::Write {
+            continue;
+        }
+        let Some(Relation::Table(table)) = catalog.relation(&name.schema, &name.table) else {
+            continue;
+        };
+        if let Some(triggers) = (PROGRAMS.triggers)(&context, &table, &[Insert, Update, Delete])? {
+            used.extend(triggers.uses.tables.iter().cloned());
+        }
+    }
+    for (table, usage) in used {
+        let name = Name {
+            schema: table.schema.clone(),
+            table: table.name.clone(),
+        };
+        let mode = match usage {
+            TableUse::Write => LockedMode::Write,
+            TableUse::Read => LockedMode::Read,
+        };
+        match wanted.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, known, names)) => {
+                if mode == LockedMode::Write {
+                    *known = mode;
+                }
+                if !names.contains(&name.table) {
+                    names.push(name.table);
+                }
+            }
+            None => {
+                let names = vec![name.table.clone()];
+                wanted.push((name, mode, names));
+            }
+        }
+    }
     Ok(())
 }

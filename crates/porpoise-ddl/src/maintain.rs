@@ -71,9 +71,9 @@ pub fn maintain(
             }
             continue;
         };
-        let snapshot = ddl.shared.store.snapshot();
         match action {
             Maintenance::Check => {
+                let snapshot = ddl.shared.store.snapshot();
                 let depth = Depth::of(options);
                 match check_table::check(ddl, &table, &snapshot, depth)? {
                     problems if problems.is_empty() => tell("status", "OK".into()),
@@ -105,6 +105,11 @@ pub fn maintain(
                 tell("status", "OK".into());
             }
         }
+    }
+    if action == Maintenance::Optimize {
+        let given_back = ddl.shared.store.shrink(|| interrupted(ddl).is_ok());
+        interrupted(ddl)?;
+        given_back?;
     }
     Ok((columns(), rows))
 }

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP of procedures, functions and triggers.
+//! CREATE, ALTER and DROP of procedures, functions and triggers; of events in [`crate::event`].
 //!
 //! A program is kept as the text that made it. It is compiled once here, so that one that can't be
 //! is refused; what its statements name is looked for when they run.
@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
+use porpoise_accounts::routine::RoutineName;
 use porpoise_catalog::program::{Altered, ProgramKind, ProgramRecord, TriggerRecord};
 use porpoise_catalog::{Catalog, CatalogChange, Relation, Table, TemporaryTables};
 use porpoise_core::error::{Error, Level, Result};
@@ -16,10 +17,11 @@ use porpoise_session::check;
 use porpoise_sql::ast;
 use porpoise_types::{DataType, convert};
 
+use crate::account::routine::{grant_to_creator, revoke_from_all};
 use crate::{Ddl, Name, lock};
 
 pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateProgram) -> Result<Completion> {
-    let name = ddl.resolve(&create.name)?;
+    let name = ddl.resolve_program(&create.name)?;
     let catalog = ddl.shared.catalog.load_full();
     ddl.check_schema(&catalog, &name.schema)?;
     let definer = ddl.definer_of(create.definer.as_ref())?;
@@ -31,7 +33,9 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateProgram) -> Result<Completi
             characteristics, ..
         } => (ProgramKind::Function, Some(characteristics)),
         ast::ProgramKind::Trigger { .. } => (ProgramKind::Trigger, None),
-        ast::ProgramKind::Event { .. } => return Err(Error::not_supported_yet("CREATE EVENT")),
+        ast::ProgramKind::Event { .. } => {
+            return Err(Error::engine_error("an event without a schedule"));
+        }
     };
     let table = fired_by(ddl, &catalog, &name, create)?;
     compiled(ddl, &catalog, &name, create, table.as_deref())?;
@@ -74,11 +78,30 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateProgram) -> Result<Completi
         created_s: ddl.session.statement.started_us / 1_000_000,
         altered: Altered::default(),
         trigger: trigger(change.catalog(), &name.schema, create)?,
+        event: None,
     };
     make_room(&mut change, &record)?;
+    let routine = routine_name(&record);
     change.put_program(record)?;
     change.commit()?;
+    if let Some(routine) = routine {
+        grant_to_creator(ddl.shared, ddl.session, routine)?;
+    }
     Ok(Completion::default())
+}
+
+/// What privileges are granted on; nothing is on a trigger.
+fn routine_name(record: &ProgramRecord) -> Option<RoutineName> {
+    let is_function = match record.kind {
+        ProgramKind::Function => true,
+        ProgramKind::Procedure => false,
+        ProgramKind::Trigger | ProgramKind::Event => return None,
+    };
+    Some(RoutineName {
+        schema: record.schema.clone(),
+        name: record.name.clone(),
+        is_function,
+    })
 }
 
 /// The statement's own text.
@@ -87,7 +110,7 @@ fn text_of(sql: &[u8], create: &ast::CreateProgram) -> String {
     String::from_utf8_lossy(text).trim().to_owned()
 }
 
-fn collation_of(ddl: &Ddl<'_>, catalog: &Catalog, schema: &str) -> u16 {
+pub(crate) fn collation_of(ddl: &Ddl<'_>, catalog: &Catalog, schema: &str) -> u16 {
     let entry = catalog.schema(schema);
     entry
         .map_or(ddl.session.collation, |entry| entry.schema.collation)
@@ -115,6 +138,9 @@ fn fired_by(
     if table.schema != name.schema {
         return Err(Error::trigger_in_wrong_schema());
     }
+    if table.schema.eq_ignore_ascii_case("mysql") {
+        return Err(Error::no_triggers_on_system_schema());
+    }
     if ddl.temporary(&table).is_some() {
         return Err(Error::trigger_on_view_or_temporary(&table.table));
     }
@@ -126,7 +152,7 @@ fn fired_by(
     }
 }
 
-fn compiled(
+pub(crate) fn compiled(
     ddl: &Ddl<'_>,
     catalog: &Catalog,
     name: &Name,
@@ -220,7 +246,7 @@ fn make_room(change: &mut CatalogChange<'_>, record: &ProgramRecord) -> Result<(
 /// # Errors
 /// 1305 for one that isn't there.
 pub fn alter(ddl: &mut Ddl<'_>, alter: &ast::AlterRoutine) -> Result<Completion> {
-    let name = ddl.resolve(&alter.name)?;
+    let name = ddl.resolve_program(&alter.name)?;
     let kind = match alter.is_function {
         true => ProgramKind::Function,
         false => ProgramKind::Procedure,
@@ -254,7 +280,7 @@ pub fn drop(
     if_exists: bool,
     name: &ast::ObjectName,
 ) -> Result<Completion> {
-    let name = ddl.resolve(name)?;
+    let name = ddl.resolve_program(name)?;
     let mut change = CatalogChange::begin(ddl.shared.definitions());
     let found = change.catalog().program(&name.schema, kind, &name.table);
     if let Some(fired) = found
@@ -265,6 +291,9 @@ pub fn drop(
     }
     if change.drop_program(&name.schema, kind, &name.table) {
         change.commit()?;
+        if let Some(routine) = found.and_then(|found| routine_name(&found.record)) {
+            revoke_from_all(ddl.shared, &routine)?;
+        }
         return Ok(Completion::default());
     }
     let error = match kind {

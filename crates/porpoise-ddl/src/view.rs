@@ -6,7 +6,7 @@
 
 use compact_str::CompactString;
 use porpoise_catalog::record::ViewRecord;
-use porpoise_catalog::{CatalogChange, Relation};
+use porpoise_catalog::{CatalogChange, Relation, View};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_planner::access::PlanError;
@@ -21,7 +21,17 @@ impl Ddl<'_> {
     /// Plans a query whose rows a definition takes, against the newest catalog. The session may
     /// read what it names.
     pub fn plan(&self, statement: &ast::Statement) -> Result<Plan> {
-        self.planned(|context| planner::plan(statement, context), |plan| plan)
+        self.planned(
+            |context| {
+                let context = Context {
+                    variables: self.inputs.variables,
+                    parameters: self.inputs.types,
+                    ..*context
+                };
+                planner::plan(statement, &context)
+            },
+            |plan| plan,
+        )
     }
 
     fn planned<T>(
@@ -96,6 +106,61 @@ impl Ddl<'_> {
     }
 }
 
+/// Which of a query's columns have a name that nobody wrote: those of expressions without an alias.
+fn generated_names(query: &ast::Query, columns: usize) -> Vec<bool> {
+    let mut body = &query.body;
+    let items = loop {
+        match body {
+            ast::QueryBody::Select(select) => break &select.items[..],
+            ast::QueryBody::SetOperation(operation) => body = &operation.left,
+            ast::QueryBody::Query(query) => body = &query.body,
+            ast::QueryBody::Values(_) | ast::QueryBody::Table(_) => break &[],
+        }
+    };
+    let is_generated = |item: &ast::SelectItem| match item {
+        ast::SelectItem::Expr { expr, alias, .. } => {
+            Some(alias.is_none() && !matches!(expr, ast::Expr::Column(_)))
+        }
+        ast::SelectItem::Wildcard | ast::SelectItem::QualifiedWildcard(_) => None,
+    };
+    // How many columns a wildcard stands for, the items before it and behind it tell.
+    let mut generated = vec![false; columns];
+    let front = generated
+        .iter_mut()
+        .zip(items.iter().map_while(is_generated));
+    front.for_each(|(column, is_generated)| *column = is_generated);
+    let behind = items.iter().rev().map_while(is_generated);
+    let back = generated.iter_mut().rev().zip(behind);
+    back.for_each(|(column, is_generated)| *column = is_generated);
+    generated
+}
+
+/// Gives generated names that stand more than once the prefix that they have in MySQL.
+fn unique_names(mut names: Vec<CompactString>, is_generated: &[bool]) -> Vec<CompactString> {
+    for at in 1..names.len() {
+        for earlier in 0..at {
+            if !names[earlier].eq_ignore_ascii_case(&names[at]) {
+                continue;
+            }
+            let renamed = match (is_generated[at], is_generated[earlier]) {
+                (true, _) => at,
+                (false, true) => earlier,
+                // An error of its own (1060).
+                (false, false) => continue,
+            };
+            let name = names[renamed].clone();
+            let first = std::iter::once(compact_str::format_compact!("My_exp_{name}"));
+            let others = (1..).map(|n| compact_str::format_compact!("My_exp_{n}_{name}"));
+            let is_free =
+                |name: &CompactString| names.iter().all(|used| !used.eq_ignore_ascii_case(name));
+            if let Some(free) = first.chain(others).find(is_free) {
+                names[renamed] = free;
+            }
+        }
+    }
+    names
+}
+
 pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion> {
     let name = ddl.resolve(&create.name)?;
     check_table_name(&name.table)?;
@@ -114,16 +179,21 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
     if let Some((table, _)) = plan.tables.iter().find(|(table, _)| table.temporary) {
         return Err(Error::view_select_temporary_table(&table.name));
     }
+    // A view that its own query goes through would have no end.
+    let is_itself = |view: &View| view.schema == name.schema && view.name == name.table;
+    if plan.views.iter().any(|(view, _)| is_itself(view)) {
+        return Err(Error::no_such_table(&name.schema, &name.table));
+    }
     if plan.parameter_count > 0 {
         return Err(Error::view_select_variable());
     }
     let columns: Vec<CompactString> = match create.columns.as_slice() {
-        [] => query
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| usable_name(&column.name, at))
-            .collect(),
+        [] => {
+            let names = query.columns.iter().enumerate();
+            let names = names.map(|(at, column)| usable_name(&column.name, at));
+            let is_generated = generated_names(&create.query, query.columns.len());
+            unique_names(names.collect(), &is_generated)
+        }
         names if names.len() != query.columns.len() => return Err(Error::column_count_of_view()),
         names => names.iter().map(|name| name.0.clone()).collect(),
     };

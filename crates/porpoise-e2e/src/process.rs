@@ -32,6 +32,31 @@ pub fn descriptors(server: &Server) -> usize {
     std::fs::read_dir(folder).expect("the server runs").count()
 }
 
+/// What the server's file descriptors are of, in order: a path, or `socket`, `anon_inode:[eventfd]`
+/// and the like, without numbers.
+///
+/// # Panics
+/// When it has ended.
+pub fn open_files(server: &Server) -> Vec<String> {
+    let folder = format!("/proc/{}/fd", server.process());
+    let entries = std::fs::read_dir(folder)
+        .expect("the server runs")
+        .flatten();
+    // One that was closed since the folder was read has no target any longer.
+    let targets = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let mut names: Vec<String> = targets
+        .map(|target| {
+            let name = target.to_string_lossy();
+            match name.split_once(":[") {
+                Some((kind @ ("socket" | "pipe"), _)) => kind.to_string(),
+                _ => name.into_owned(),
+            }
+        })
+        .collect();
+    names.sort_unstable();
+    names
+}
+
 /// The server's resident memory, in bytes.
 ///
 /// # Panics

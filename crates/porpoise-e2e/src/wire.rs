@@ -275,6 +275,19 @@ impl Wire {
         number.unwrap_or_else(|error| panic!("{sql}: {value}: {error}"))
     }
 
+    /// COM_QUIT. Returns when the server has closed its end of the connection.
+    ///
+    /// # Errors
+    /// A broken connection, or one on which more than the end comes.
+    pub fn quit(mut self) -> io::Result<()> {
+        self.sequence = 0;
+        self.send(&[0x01])?;
+        match self.stream.read(&mut [0])? {
+            0 => Ok(()),
+            _ => Err(io::Error::other("the server answers COM_QUIT")),
+        }
+    }
+
     /// COM_RESET_CONNECTION.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `types.c` | prints what every type becomes in every buffer; must print what Debian's library prints on MariaDB |
 //! | `wire.c` | connects with every option of TLS and compression; must print what it prints with Debian's library |
+//! | `waiting.c` | makes calls that don't block; must print what it prints with Debian's library on MariaDB |
 //! | `sysbench` | every OLTP script, Debian's binary |
 //! | `mysqlclient` | the test suite of Python's driver |
 //! | `dbd.pl` | Perl's `DBD::mysql` and `DBD::MariaDB` |
@@ -93,6 +94,13 @@ fn compiled(name: &str) -> (TempDir, PathBuf) {
 fn types_program() -> &'static Path {
     static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, program) = PROGRAM.get_or_init(|| compiled("types"));
+    program
+}
+
+/// `waiting.c`, linked to Debian's library.
+fn waiting_program() -> &'static Path {
+    static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, program) = PROGRAM.get_or_init(|| compiled("waiting"));
     program
 }
 
@@ -220,6 +228,22 @@ fn assert_programs_work(route: ClientRoute) {
     assert_eq!(types.lines().last(), Some("end"));
     for program in ["mysqlclient", "dbd.pl", "mysql2.rb", "sysbench"] {
         setup.output_of(&repository("tests/clients/capi").join(program));
+    }
+}
+
+/// What `waiting.c` prints with Debian's library, on MariaDB.
+fn reference_of_waiting() -> &'static str {
+    static PRINTED: OnceLock<String> = OnceLock::new();
+    PRINTED.get_or_init(|| Setup::open(ClientRoute::Original).output_of(waiting_program()))
+}
+
+#[test]
+fn calls_that_do_not_block_return_where_they_would_wait() {
+    use ClientRoute::{FastPath, MariaDb, SharedMemory, Tcp, UnixSocket};
+    assert!(reference_of_waiting().ends_with("\nend\n"));
+    for route in [MariaDb, Tcp, FastPath, UnixSocket, SharedMemory] {
+        let printed = Setup::open(route).output_of(waiting_program());
+        assert_eq!(printed, reference_of_waiting(), "{route:?}");
     }
 }
 

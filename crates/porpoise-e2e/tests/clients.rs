@@ -129,4 +129,4 @@ macro_rules! clients {
     )*};
 }
 
-clients! { pymysql sqlalchemy go node jdbc shell sysbench login tls }
+clients! { pymysql sqlalchemy go node jdbc php shell sysbench login tls }

@@ -15,7 +15,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use porpoise_e2e::process::{descriptors, resident_bytes};
+use porpoise_e2e::process::{open_files, resident_bytes};
 use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::{Address, Reply, Wire};
 
@@ -33,7 +33,8 @@ const SOCKET: &str = "PORPOISE_TEST_SOCKET";
 /// What clients hold of the server, as the system and the process list show it.
 #[derive(Debug, PartialEq, Eq)]
 struct Holdings {
-    descriptors: usize,
+    /// What each descriptor is of, in order.
+    open_files: Vec<String>,
     rings: usize,
     sessions: usize,
 }
@@ -42,7 +43,7 @@ fn holdings(server: &Server, witness: &mut Wire) -> Holdings {
     let maps = format!("/proc/{}/maps", server.process());
     let maps = fs::read_to_string(maps).expect("the server runs");
     Holdings {
-        descriptors: descriptors(server),
+        open_files: open_files(server),
         rings: maps.matches("porpoise-ring").count(),
         sessions: match witness.query("SHOW PROCESSLIST") {
             Ok(Reply::Rows { rows, .. }) => rows.len(),

@@ -297,6 +297,77 @@ fn the_slow_query_log_has_what_took_longer_than_long_query_time() {
 }
 
 #[test]
+fn logs_are_tables_or_files_or_both_as_log_output_says() {
+    let options = ["--general-log-file=general", "--slow-query-log-file=slow"];
+    let (server, mut root) = start(Product::Porpoise, &options);
+    let file = server.folder().join("data/general");
+    for setup in [
+        "SET GLOBAL log_output = 'table', GLOBAL general_log = ON, GLOBAL slow_query_log = ON",
+        "USE d",
+        "SELECT 'to \"both\"\n'",
+        "ALTER USER low@localhost IDENTIFIED BY 'hidden'",
+        "ALTER USER low@localhost IDENTIFIED BY ''",
+        "SET long_query_time = 0.5, time_zone = '+01:00'",
+        "SELECT SLEEP(0.6), 'slow one'",
+        "SET GLOBAL slow_query_log = OFF",
+    ] {
+        root.query(setup).unwrap();
+    }
+    assert!(!file.exists());
+    let logged = "FROM mysql.general_log WHERE argument LIKE";
+    let own = "thread_id = CONNECTION_ID() AND server_id = 1
+               AND ABS(TIMESTAMPDIFF(SECOND, event_time, NOW())) < 100";
+    let entry = format!(
+        "SELECT CONCAT_WS('|', user_host, command_type, CONVERT(argument USING utf8mb4), {own})
+         {logged} 'SELECT \\'to %'"
+    );
+    assert_eq!(
+        root.value(&entry),
+        "root[root] @ localhost []|Query|SELECT 'to \"both\"\n'|1"
+    );
+    assert_eq!(
+        root.value(&format!("SELECT COUNT(*) {logged} CONCAT('%hid', 'den%')")),
+        "0"
+    );
+    assert_eq!(
+        root.value(&format!("SELECT COUNT(*) {logged} 'ALTER USER%<secret>'")),
+        "2"
+    );
+    assert_eq!(
+        root.value(
+            "SELECT CONCAT_WS('|', COUNT(*), MAX(user_host), MIN(query_time) >= '00:00:00.5',
+                              MAX(rows_sent), MAX(db), MAX(CONVERT(sql_text USING utf8mb4)))
+             FROM mysql.slow_log"
+        ),
+        "1|root[root] @ localhost []|1|1|d|SELECT SLEEP(0.6), 'slow one'"
+    );
+
+    // Both, in MySQL's order; a number is bits.
+    root.query("SET GLOBAL log_output = 'TABLE,FILE'").unwrap();
+    assert_eq!(root.value("SELECT @@log_output"), "FILE,TABLE");
+    root.query("SELECT 'everywhere'").unwrap();
+    assert!(read(&file).contains("SELECT 'everywhere'"));
+    let count = format!("SELECT COUNT(*) {logged} 'SELECT \\'everywhere%'");
+    assert_eq!(root.value(&count), "1");
+    // NONE counts more than what stands beside it.
+    root.query("SET GLOBAL log_output = 5").unwrap();
+    assert_eq!(root.value("SELECT @@log_output"), "NONE,TABLE");
+    root.query("SELECT 'everywhere'").unwrap();
+    assert_eq!(root.value(&count), "1");
+    for wrong in ["''", "'FILE,SHELF'", "8", "0", "NULL"] {
+        let refused = root.query(&format!("SET GLOBAL log_output = {wrong}"));
+        assert!(refused.is_err(), "{wrong}");
+    }
+
+    root.query("TRUNCATE TABLE mysql.general_log").unwrap();
+    assert_eq!(root.value("SELECT COUNT(*) FROM mysql.general_log"), "0");
+    root.query("SET GLOBAL log_output = 'TABLE'").unwrap();
+    root.query("SELECT 'afterwards'").unwrap();
+    root.query("SET GLOBAL general_log = OFF").unwrap();
+    assert_eq!(root.value("SELECT COUNT(*) FROM mysql.general_log"), "2");
+}
+
+#[test]
 fn the_slow_query_log_tells_of_rows_read_whole_tables_and_waits() {
     let options = [
         "--slow-query-log",

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use porpoise_accounts::component::Components;
 use porpoise_accounts::host_cache::HostCache;
+use porpoise_accounts::server::ForeignServers;
 use porpoise_accounts::{Account, Accounts};
 use porpoise_catalog::Dictionary;
 use porpoise_catalog::dictionary::DICTIONARY_SPACE;
@@ -17,11 +18,14 @@ use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_mdl::{self as mdl, BlockHook, Locks, MetadataLocks};
 use porpoise_planner::bind_table_expression;
 use porpoise_session::deadlines::Deadlines;
+use porpoise_session::log_tables::LogTables;
+use porpoise_session::persisted::PersistedVariables;
 use porpoise_session::plan_cache::PlanCache;
+use porpoise_session::xa::XaBranches;
 use porpoise_storage::{Location, SpaceId, SpaceOwner, Store};
 
 use crate::session::{Login, Session};
-use crate::statistics_refresh;
+use crate::{event_scheduler, statistics_refresh};
 pub use porpoise_session::shared::{Front, Shared};
 
 /// A running database.
@@ -29,8 +33,12 @@ pub use porpoise_session::shared::{Front, Shared};
 pub struct Engine {
     /// What the engine's sessions share.
     pub shared: Arc<Shared>,
+    /// Whether `event_scheduler` was given when it was opened.
+    says_scheduler: bool,
     /// Ends the refresh of statistics with the last clone.
     _refresh: statistics_refresh::Ending,
+    /// Ends the running of events with the last clone.
+    _events: Arc<event_scheduler::Ending>,
 }
 
 /// How to open a database.
@@ -47,10 +55,36 @@ fn is_lower_case_table_names(name: &str) -> bool {
         .eq_ignore_ascii_case("lower_case_table_names")
 }
 
+/// How many bytes of versions make a checkpoint due. Of a large table each checkpoint writes about
+/// one page for each row that changed, and most pages of an index: the more rows at a time, the less
+/// is written for each. Who gives the cache much memory gives versions a part of it; those under way
+/// and the newest take up to three times this, as reads that began before keep them.
+fn version_bytes(cache_bytes: u64, log_bytes: u64) -> u64 {
+    const SMALLEST: u64 = 16 << 20;
+    const LARGEST: u64 = 64 << 20;
+    (cache_bytes / 16)
+        .clamp(SMALLEST, LARGEST)
+        .min(log_bytes / 2)
+}
+
 impl Engine {
     /// Opens a database, making it if it isn't there.
     pub fn open(options: EngineOptions) -> Result<Engine> {
-        let variables = GlobalVariables::new(&options.variables)?;
+        let mut given = options.variables;
+        let mut variables = GlobalVariables::new(&given)?;
+        let folder = match &options.location {
+            Location::Path(folder) => Some(folder.as_path()),
+            Location::Memory => None,
+        };
+        let persisted = PersistedVariables::read(folder)?;
+        let log_tables = LogTables::new(folder);
+        if variables.get_u64("persisted_globals_load") == 1 {
+            let kept = persisted.all();
+            if !kept.is_empty() {
+                given.extend(kept);
+                variables = GlobalVariables::new(&given)?;
+            }
+        }
         let mut storage = match options.location {
             Location::Path(folder) => porpoise_storage::Options::path(folder),
             Location::Memory => porpoise_storage::Options::memory(),
@@ -60,7 +94,7 @@ impl Engine {
         let log_bytes = variables.log_bytes();
         storage.checkpoint_log_bytes = log_bytes;
         storage.log_segment_bytes = storage.log_segment_bytes.min(log_bytes / 4);
-        storage.checkpoint_version_bytes = storage.checkpoint_version_bytes.min(log_bytes / 4);
+        storage.checkpoint_version_bytes = version_bytes(storage.cache_bytes as u64, log_bytes);
         let store = Store::open(&storage)?;
         store.set_space_names(Some(Arc::new(name_of_dictionary)));
         porpoise_infoschema::register();
@@ -68,14 +102,16 @@ impl Engine {
         let metadata_locks = Arc::<MetadataLocks>::default();
         // Who doesn't say takes a database as it is.
         let is_said = |(name, _): &(String, String)| is_lower_case_table_names(name);
-        let wanted = options.variables.iter().any(is_said);
+        let wanted = given.iter().any(is_said);
         let wanted = wanted.then(|| variables.get_u64("lower_case_table_names") == 1);
         let binder = bind_table_expression;
         let (dictionary, catalog) = Dictionary::open(&store, &metadata_locks, binder, wanted)?;
         let lowers_names = u8::from(dictionary.lowers_names).to_string();
         variables.learn("lower_case_table_names", &lowers_names);
+        let xa = XaBranches::open(&store, &catalog)?;
         let accounts = Accounts::open(&store)?;
         let components = Components::open(&store)?;
+        let servers = ForeignServers::open(&store)?;
         let validation = &variables.password_validation;
         validation.set_installed(components.has(password_validation::COMPONENT));
         let shared = Shared {
@@ -85,13 +121,18 @@ impl Engine {
             dictionary,
             accounts,
             components,
+            servers,
+            persisted,
+            xa,
             variables,
             plans: PlanCache::default(),
             deadlines: Deadlines::default(),
             hosts: HostCache::default(),
+            log_tables,
             connection_ids: AtomicU64::new(1),
             prepared_statements: Arc::default(),
             fronts: RwLock::default(),
+            events: Arc::default(),
         };
         let shared = Arc::new(shared);
         let weak = Arc::downgrade(&shared);
@@ -106,13 +147,28 @@ impl Engine {
         shared.store.set_space_names(Some(Arc::new(move |space| {
             owner_of(&*weak.upgrade()?, space)
         })));
+        let says_scheduler = given.iter().any(|(name, _)| {
+            name.replace('-', "_")
+                .eq_ignore_ascii_case("event_scheduler")
+        });
         let _refresh = statistics_refresh::start(&shared);
-        Ok(Engine { shared, _refresh })
+        let _events = event_scheduler::start(&shared);
+        Ok(Engine {
+            shared,
+            says_scheduler,
+            _refresh,
+            _events,
+        })
     }
 
     /// The global values of system variables.
     pub fn variables(&self) -> &GlobalVariables {
         &self.shared.variables
+    }
+
+    /// The logs as tables.
+    pub fn log_tables(&self) -> &LogTables {
+        &self.shared.log_tables
     }
 
     /// The hosts that clients dial from.
@@ -171,7 +227,7 @@ impl Engine {
             "Uptime: {uptime_s}  Threads: {}  Questions: {questions}  Slow queries: {}  \
              Opens: {tables}  Flush tables: {}  Open tables: {tables}  \
              Queries per second avg: {:.3}",
-            sessions.all().len(),
+            sessions.all().iter().filter(|one| one.has_client()).count(),
             counted("Slow_queries"),
             sessions.counts()[CountedCommand::Flush as usize],
             questions as f64 / uptime_s.max(1) as f64,
@@ -186,6 +242,11 @@ impl Engine {
         let mut fronts = self.shared.fronts.write();
         fronts.push((number, front));
         self.have_led(&fronts);
+        if fronts.len() == 1 && !self.says_scheduler {
+            // An embedded database runs events if it is told to, a server unless it is told not to.
+            self.shared.variables.learn("event_scheduler", "ON");
+            self.shared.events.ring();
+        }
         number
     }
 
@@ -253,4 +314,19 @@ fn name_of_dictionary(space: SpaceId) -> Option<SpaceOwner> {
         table: "mysql.data_dictionary".into(),
         index: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_bytes;
+
+    #[test]
+    fn checkpoints_are_larger_with_a_larger_cache_and_small_with_a_small_log() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(version_bytes(36 * MIB, 64 * MIB), 16 * MIB);
+        assert_eq!(version_bytes(512 * MIB, 128 * MIB), 32 * MIB);
+        assert_eq!(version_bytes(1024 * MIB, 64 * MIB), 32 * MIB);
+        assert_eq!(version_bytes(64 * 1024 * MIB, 1024 * MIB), 64 * MIB);
+        assert_eq!(version_bytes(36 * MIB, 8 * MIB), 4 * MIB);
+    }
 }

@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 pub mod engine;
+mod event_scheduler;
 pub mod index_repair;
 pub mod session;
 mod statistics_refresh;
@@ -26,4 +27,5 @@ pub use porpoise_accounts::{Account, host_cache, policy, tls};
 pub use porpoise_core::{Error, Result, error, reply, variables};
 pub use porpoise_mdl::command_counts;
 pub use porpoise_mdl::process::Control;
+pub use porpoise_session::log_tables;
 pub use session::Session;

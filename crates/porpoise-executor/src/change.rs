@@ -17,7 +17,7 @@ use porpoise_types::{KeyBuf, Value};
 use crate::Exec;
 use crate::eval::Evaluate;
 use crate::operator;
-use crate::row_buffer::RowBuffer;
+use crate::row_buffer::{RowBuffer, RowReader};
 use crate::stored::fire;
 use crate::write::RowUpdate;
 use crate::write::Written;
@@ -41,6 +41,12 @@ pub fn update_current(exec: &mut Exec<'_>, target: &UpdateTarget) -> Result<Upda
     write_assigned(exec, target, &old)
 }
 
+/// Whether triggers are fired before a row is written.
+fn fires_before(target: &UpdateTarget) -> bool {
+    let has = |triggers: &RowTriggers| triggers.has(TriggerTime::Before, TriggerEvent::Update);
+    target.triggers.as_deref().is_some_and(has)
+}
+
 /// Applies the assignments to the row in the slot, left to right: each reads what those before it
 /// have made of it. `assigned` is called with each column's value.
 fn assign(
@@ -56,7 +62,7 @@ fn assign(
             None => defaults::default_value(exec, column, target.slot, true)?,
             Some(expr) => {
                 let value = expr.eval(exec)?;
-                match value.is_null() && target.triggers.is_some() {
+                match value.is_null() && fires_before(target) {
                     // A trigger may yet give it another.
                     true => value,
                     false => column_value::store(exec, column, value, &expr.ty)?,
@@ -91,18 +97,18 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
     let slot = *slot;
     let position = slot.0 as usize;
     if let Some(triggers) = &target.triggers
-        && triggers.has(TriggerTime::Before, TriggerEvent::Update)
+        && fires_before(target)
     {
         before_update(exec, target, triggers, old)?;
     } else {
         compute_generated(exec, table, slot, &changes.generated)?;
-        if exec.frame.slots[position].bytes == old {
+        if is_same(exec, target, old) {
             after_update(exec, target, old)?;
             return Ok(Updated::Same);
         }
         stamp(exec, target)?;
     }
-    if target.triggers.is_some() && exec.frame.slots[position].bytes == old {
+    if target.triggers.is_some() && is_same(exec, target, old) {
         after_update(exec, target, old)?;
         return Ok(Updated::Same);
     }
@@ -134,6 +140,12 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
     }
 }
 
+/// Whether every column of the row in the slot is as it was stored.
+fn is_same(exec: &Exec<'_>, target: &UpdateTarget, old: &[u8]) -> bool {
+    let new = &exec.frame.slots[target.slot.0 as usize].bytes;
+    target.table.layout.is_same(new, old)
+}
+
 /// Gives ON UPDATE CURRENT_TIMESTAMP columns of a row that changes their value.
 fn stamp(exec: &mut Exec<'_>, target: &UpdateTarget) -> Result<()> {
     let (table, changes) = (&target.table, &target.changes);
@@ -159,7 +171,7 @@ fn before_update(
     } = target;
     let position = slot.0 as usize;
     row_check::compute_generated(exec, table, *slot, changes.generated.iter().copied())?;
-    if exec.frame.slots[position].bytes != old {
+    if !is_same(exec, target, old) {
         stamp(exec, target)?;
     }
     let new = exec.frame.slots[position].bytes.clone();
@@ -167,9 +179,7 @@ fn before_update(
     for (column, value) in fire(exec, table, fired, Some(&new), Some(old))? {
         exec.set_column(*slot, column, &value);
     }
-    let columns = 0..table.columns.len();
-    row_check::compute_generated(exec, table, *slot, columns.clone())?;
-    row_check::check_nulls(exec, table, *slot, columns)
+    row_check::complete(exec, table, *slot)
 }
 
 fn after_update(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Result<()> {
@@ -304,7 +314,10 @@ pub fn update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
         } else {
             changed
         },
-        last_insert_id: 0,
+        last_insert_id: match exec.session.statement.gave_insert_id {
+            true => exec.session.last_insert_id,
+            false => 0,
+        },
         warnings: 0,
         message: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
     })
@@ -390,11 +403,12 @@ fn for_each_row(
     let mut rows = RowBuffer::default();
     while left > 0 && input.next(exec)? {
         left -= 1;
-        rows.push(exec, &slots)?;
+        rows.put_aside(exec, &slots)?;
     }
-    for row in 0..rows.len() {
+    rows.finish()?;
+    let mut reader = RowReader::default();
+    while reader.next(&rows, &mut exec.frame, &slots)? {
         exec.check_interrupt()?;
-        rows.restore(row, &mut exec.frame, &slots);
         each(exec)?;
     }
     Ok(())

@@ -8,19 +8,22 @@ use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_types::{Charset, DataType, Loss, StoreError, Value, convert};
 
 use crate::Exec;
-use crate::defaults::implicit_default;
 use crate::insert::Given;
 
 /// Converts a value to a column's type. What gets lost is an error in strict mode, else a warning.
 pub fn store(exec: &mut Exec<'_>, column: &Column, value: Value, from: &DataType) -> Result<Value> {
     if value.is_null() {
         if !column.nullable && column.generated.is_none() {
-            exec.data_error(Error::column_cannot_be_null(&column.name))?;
-            return Ok(implicit_default(&column.ty));
+            let error = Error::column_cannot_be_null(&column.name);
+            if exec.session.statement.refuses_null {
+                return Err(error);
+            }
+            exec.data_error(error)?;
+            return Ok(column.ty.implicit_default());
         }
         return Ok(value);
     }
-    let cx = exec.conversion();
+    let cx = exec.conversion_of(&value);
     // The original is needed only for messages: kept as text when something was lost.
     let before = value.clone();
     let (stored, loss) = match porpoise_types::store(value, from, &column.ty, &cx) {

@@ -37,7 +37,7 @@ pub fn with_defaults(
         }
         if column.auto_increment {
             if !strict && !column.nullable {
-                values[position] = implicit_default(&column.ty);
+                values[position] = column.ty.implicit_default();
             }
             continue;
         }
@@ -110,7 +110,7 @@ pub fn default_value(
             store(exec, column, value, &expr.ty)?
         }
         ColumnDefault::None if column.nullable => Value::Null,
-        ColumnDefault::None if !strict => implicit_default(&column.ty),
+        ColumnDefault::None if !strict => column.ty.implicit_default(),
         ColumnDefault::None => {
             if let DataType::Enum(_) = column.ty {
                 // An ENUM that takes no NULL has its first member for a default.
@@ -120,7 +120,7 @@ pub fn default_value(
             if exec.row_number <= 1 || !exec.is_lenient() {
                 exec.data_error(Error::no_default_for_field(&column.name))?;
             }
-            implicit_default(&column.ty)
+            column.ty.implicit_default()
         }
     })
 }
@@ -128,27 +128,4 @@ pub fn default_value(
 /// CURRENT_TIMESTAMP as a column of the type holds it.
 pub fn now_for(exec: &Exec<'_>, ty: &DataType) -> Value {
     Value::DateTime(exec.now().truncate(ty.decimals()))
-}
-
-/// What a column that takes no NULL gets in its place outside strict mode.
-pub fn implicit_default(ty: &DataType) -> Value {
-    match ty {
-        DataType::Int { unsigned: true, .. }
-        | DataType::Bit(_)
-        | DataType::Year
-        | DataType::Set(_) => Value::UInt(0),
-        DataType::Enum(_) => Value::UInt(1),
-        DataType::Int { .. } => Value::Int(0),
-        DataType::Decimal { scale, .. } => Value::Decimal(porpoise_types::Decimal::new(0, *scale)),
-        DataType::Float { .. } | DataType::Double { .. } => Value::Double(0.0),
-        DataType::Date => Value::Date(porpoise_types::Date::default()),
-        DataType::Time { .. } => Value::Time(porpoise_types::Time::default()),
-        DataType::DateTime { .. } | DataType::Timestamp { .. } => {
-            Value::DateTime(porpoise_types::DateTime::default())
-        }
-        DataType::Binary(length) => Value::Bytes(vec![0; *length as usize]),
-        DataType::Varbinary(_) | DataType::Blob(_) => Value::Bytes(Vec::new()),
-        DataType::Json => Value::Json(porpoise_types::Json::new(porpoise_types::JsonValue::Null)),
-        _ => Value::text(""),
-    }
 }

@@ -4,19 +4,22 @@
 //! computed in, so each case here is short. NULL is a value like any other until an operator says
 //! what it means.
 
-use std::cmp::Ordering;
+use std::sync::Arc;
 
 use porpoise_core::error::{Condition, Error, Level, Result};
 use porpoise_core::memory::Charge;
+use porpoise_core::variables::user_variable_value;
 use porpoise_expr::cast::cast_value;
-use porpoise_expr::compare::{compare, comparison};
+use porpoise_expr::compare::comparison;
 use porpoise_expr::function::{Call, Eval, Function};
-use porpoise_expr::value_list::Found;
+use porpoise_expr::key;
 use porpoise_expr::{Arithmetic, Comparison, Domain, EvalContext, Expr, ExprKind, SlotId};
-use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
+use porpoise_storage::Interrupt;
+use porpoise_types::cancel::{self, Cancelled, IsOver};
+use porpoise_types::{Collation, DataType, Decimal, JsonValue, KeyBuf, Loss, Value, convert, row};
 use smallvec::SmallVec;
 
-use crate::{Exec, stored};
+use crate::{Exec, condition, stored};
 
 /// Evaluation of expressions over the frame's current rows.
 pub trait Evaluate {
@@ -36,14 +39,19 @@ pub trait Evaluate {
 
 /// The value of a constant, computed when it is first asked for.
 fn constant(exec: &mut Exec<'_>, operand: &Expr) -> Result<Value> {
-    // Expressions of a plan stay where they are as long as it runs.
-    let place = std::ptr::from_ref(operand) as usize;
-    if let Some((_, value)) = exec.kept().constants.iter().find(|(of, _)| *of == place) {
+    if let Some(value) = exec.known_constant(operand) {
         return Ok(value.clone());
     }
     let value = operand.eval(exec)?;
-    exec.kept().constants.push((place, value.clone()));
+    exec.kept()
+        .constants
+        .push((place_of(operand), value.clone()));
     Ok(value)
+}
+
+/// What tells an expression apart: those of a plan stay where they are as long as it runs.
+fn place_of(expr: &Expr) -> usize {
+    std::ptr::from_ref(expr) as usize
 }
 
 impl Evaluate for Expr {
@@ -64,140 +72,38 @@ impl Evaluate for Expr {
                 &exec.engine.variables,
             )),
             ExprKind::AssignUserVariable { name, value } => {
-                let result = value.eval(exec)?;
+                let result = user_variable_value(value.eval(exec)?, &value.ty);
                 exec.session
-                    .set_user_variable(name, result.clone(), self.ty.clone());
+                    .set_user_variable(name, result.clone(), value.ty.clone());
                 Ok(result)
             }
             ExprKind::Cast { operand, kind } => {
                 let value = operand.eval(exec)?;
-                cast_value(exec, value, &operand.ty, &self.ty, *kind)
+                match may_take_long(&value) {
+                    true => cancellable(exec, |exec| {
+                        cast_value(exec, value, &operand.ty, &self.ty, *kind)
+                    }),
+                    false => cast_value(exec, value, &operand.ty, &self.ty, *kind),
+                }
             }
             ExprKind::Once(operand) => constant(exec, operand),
-            ExprKind::Not(operand) => Ok(match convert::to_bool(&operand.eval(exec)?) {
-                None => Value::Null,
-                Some(truth) => boolean(!truth),
-            }),
-            ExprKind::And(operands) => {
-                let mut unknown = false;
-                for operand in operands {
-                    match convert::to_bool(&operand.eval(exec)?) {
-                        Some(false) => return Ok(Value::FALSE),
-                        Some(true) => {}
-                        None => unknown = true,
-                    }
-                }
-                Ok(if unknown { Value::Null } else { Value::TRUE })
-            }
-            ExprKind::Or(operands) => {
-                let mut unknown = false;
-                for operand in operands {
-                    match convert::to_bool(&operand.eval(exec)?) {
-                        Some(true) => return Ok(Value::TRUE),
-                        Some(false) => {}
-                        None => unknown = true,
-                    }
-                }
-                Ok(if unknown { Value::Null } else { Value::FALSE })
-            }
-            ExprKind::Xor(left, right) => {
-                let (left, right) = (
-                    convert::to_bool(&left.eval(exec)?),
-                    convert::to_bool(&right.eval(exec)?),
-                );
-                Ok(match (left, right) {
-                    (Some(left), Some(right)) => boolean(left != right),
-                    _ => Value::Null,
-                })
-            }
-            ExprKind::Compare {
-                op,
-                domain,
-                left,
-                right,
-            } => {
-                if let (ExprKind::Row(left), ExprKind::Row(right)) = (&left.kind, &right.kind) {
-                    return compare_rows(exec, *op, left, right);
-                }
-                let left = left.eval(exec)?;
-                if left.is_null() && *op != Comparison::NullSafeEq {
-                    return Ok(Value::Null);
-                }
-                let right = right.eval(exec)?;
-                Ok(comparison(*op, &left, &right, *domain).map_or(Value::Null, boolean))
-            }
-            ExprKind::Between {
-                operand,
-                low,
-                high,
-                domain,
-                negated,
-            } => {
-                let operand = operand.eval(exec)?;
-                let low = comparison(Comparison::Ge, &operand, &low.eval(exec)?, *domain);
-                if low == Some(false) {
-                    return Ok(boolean(*negated));
-                }
-                let high = comparison(Comparison::Le, &operand, &high.eval(exec)?, *domain);
-                Ok(match (low, high) {
-                    (_, Some(false)) => boolean(*negated),
-                    (Some(true), Some(true)) => boolean(!*negated),
-                    _ => Value::Null,
-                })
-            }
-            ExprKind::InList {
-                operand,
-                list,
-                domain,
-                negated,
-            } => {
-                if let ExprKind::Row(operand) = &operand.kind {
-                    return in_rows(exec, operand, list, *negated);
-                }
-                let operand = operand.eval(exec)?;
-                if operand.is_null() {
-                    return Ok(Value::Null);
-                }
-                let domains = std::slice::from_ref(domain);
-                if let Some(list) = exec.value_list(list, domains)? {
-                    match list.find(std::slice::from_ref(&operand), domains) {
-                        Found::Yes => return Ok(boolean(!*negated)),
-                        Found::No => return Ok(boolean(*negated)),
-                        Found::Unknown => return Ok(Value::Null),
-                    }
-                }
-                let mut unknown = false;
-                for item in list {
-                    match comparison(Comparison::Eq, &operand, &item.eval(exec)?, *domain) {
-                        Some(true) => return Ok(boolean(!*negated)),
-                        Some(false) => {}
-                        None => unknown = true,
-                    }
-                }
-                Ok(if unknown {
-                    Value::Null
-                } else {
-                    boolean(*negated)
-                })
-            }
-            ExprKind::IsNull { operand, negated } => {
-                let is_null = match &operand.kind {
-                    ExprKind::Column { slot, column, .. } => {
-                        exec.column_is_null(*slot, *column as usize)
-                    }
-                    _ => operand.eval(exec)?.is_null(),
-                };
-                Ok(boolean(is_null != *negated))
-            }
-            ExprKind::IsTruth {
-                operand,
-                truth,
-                negated,
-            } => {
-                let is = convert::to_bool(&operand.eval(exec)?) == Some(*truth);
-                Ok(boolean(is != *negated))
+            ExprKind::Not(_)
+            | ExprKind::And(_)
+            | ExprKind::Or(_)
+            | ExprKind::Xor(..)
+            | ExprKind::Compare { .. }
+            | ExprKind::Between { .. }
+            | ExprKind::InList { .. }
+            | ExprKind::IsNull { .. }
+            | ExprKind::IsTruth { .. }
+            | ExprKind::Like { .. } => {
+                let truth = condition::truth(self, exec)?;
+                Ok(truth.map_or(Value::Null, boolean))
             }
             ExprKind::Arithmetic { op, left, right } => {
+                if let Some(result) = signed(self, exec) {
+                    return Ok(Value::Int(result));
+                }
                 let left = left.eval(exec)?;
                 if left.is_null() {
                     return Ok(Value::Null);
@@ -212,27 +118,12 @@ impl Evaluate for Expr {
                 let value = operand.eval(exec)?;
                 negate(exec, value, &self.ty, self)
             }
-            ExprKind::Like {
-                operand,
-                pattern,
-                escape,
-                collation,
-                negated,
-            } => {
-                let (operand, pattern) = (operand.eval(exec)?, pattern.eval(exec)?);
-                let (Some(text), Some(pattern)) = (operand.as_bytes(), pattern.as_bytes()) else {
-                    return Ok(Value::Null);
-                };
-                let check = || exec.check_interrupt();
-                let matches = porpoise_types::try_like(text, pattern, *escape, *collation, check)?;
-                Ok(boolean(matches != *negated))
-            }
             ExprKind::Case {
                 branches,
                 otherwise,
             } => {
                 for (condition, value) in branches {
-                    if convert::to_bool(&condition.eval(exec)?) == Some(true) {
+                    if condition.eval_condition(exec)? {
                         return value.eval(exec);
                     }
                 }
@@ -256,7 +147,7 @@ impl Evaluate for Expr {
     }
 
     fn eval_condition(&self, exec: &mut Exec<'_>) -> Result<bool> {
-        Ok(convert::to_bool(&self.eval(exec)?) == Some(true))
+        Ok(condition::truth(self, exec)? == Some(true))
     }
 }
 
@@ -282,30 +173,122 @@ fn call(
     };
     let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(arguments.len());
     let mut charge = Charge::default();
+    let mut takes_long = false;
     for argument in arguments {
         let value = argument.eval(exec)?;
         if strict && value.is_null() {
             return Ok(Value::Null);
         }
         exec.charge_long(&value, &mut charge)?;
+        takes_long |= may_take_long(&value);
         values.push(value);
     }
-    let mut call = Call {
-        function,
-        context: exec,
-        arguments,
-        ty,
+    let work = |exec: &mut Exec<'_>| {
+        let mut call = Call {
+            function,
+            context: exec,
+            arguments,
+            ty,
+        };
+        let result = eval(&mut call, &values)?;
+        call.bounded(result)
     };
-    let result = eval(&mut call, &values)?;
-    call.bounded(result)
+    match takes_long {
+        true => cancellable(exec, work),
+        false => work(exec),
+    }
+}
+
+/// Whether work on the value alone may take longer than a row should.
+#[inline]
+fn may_take_long(value: &Value) -> bool {
+    match value {
+        Value::Json(json) => matches!(json.value(), JsonValue::Array(_) | JsonValue::Object(_)),
+        _ => (value.as_bytes()).is_some_and(|bytes| bytes.len() > cancel::SHORT_BYTES),
+    }
+}
+
+/// The statement whose work on a long value can be ended.
+struct Statement(Arc<Interrupt>);
+
+impl IsOver for Statement {
+    fn is_over(&self) -> bool {
+        self.0.is_signalled() && {
+            self.0.wait_while_paused();
+            self.0.is_set()
+        }
+    }
+}
+
+/// Does work on long values, which ends as soon as the statement is to.
+///
+/// # Errors
+/// 1317, and those of the work.
+#[cold]
+fn cancellable<T>(exec: &mut Exec<'_>, work: impl FnOnce(&mut Exec<'_>) -> Result<T>) -> Result<T> {
+    let statement = Arc::new(Statement(exec.vars().interrupt.clone()));
+    match cancel::cancellable(statement, || work(exec)) {
+        Ok(result) => result,
+        Err(Cancelled) => Err(Error::query_interrupted()),
+    }
+}
+
+/// Appends the comparable key of a value; a long one's ends with the statement.
+///
+/// # Errors
+/// 1317.
+#[inline]
+pub(crate) fn append_key(
+    exec: &mut Exec<'_>,
+    value: &Value,
+    ty: &DataType,
+    descending: bool,
+    key: &mut KeyBuf,
+) -> Result<()> {
+    let mut append = || {
+        key::encode_values(std::iter::once((value, ty, descending)), key);
+        Ok(())
+    };
+    match may_take_long(value) {
+        true => cancellable(exec, |_| append()),
+        false => append(),
+    }
 }
 
 #[inline]
-fn boolean(truth: bool) -> Value {
+pub(crate) fn boolean(truth: bool) -> Value {
     if truth { Value::TRUE } else { Value::FALSE }
 }
 
 impl Exec<'_> {
+    /// Compares two values, and ends with the statement if they are long.
+    ///
+    /// # Errors
+    /// 1317.
+    #[inline]
+    pub(crate) fn comparison(
+        &mut self,
+        op: Comparison,
+        left: &Value,
+        right: &Value,
+        domain: Domain,
+    ) -> Result<Option<bool>> {
+        match may_take_long(left) && may_take_long(right) {
+            true => cancellable(self, |_| Ok(comparison(op, left, right, domain))),
+            false => Ok(comparison(op, left, right, domain)),
+        }
+    }
+
+    /// The value of a constant ([`ExprKind::Once`]), if it was asked for before.
+    #[inline]
+    pub(crate) fn known_constant(&self, operand: &Expr) -> Option<&Value> {
+        let place = place_of(operand);
+        let mut constants = self.kept.as_ref()?.constants.iter();
+        constants
+            .find(|(of, _)| *of == place)
+            .map(|(_, value)| value)
+    }
+
     /// Charges a string beside which others are kept, if it is long: a thousand arguments, each as
     /// long as a string may be, are more than a machine has memory for.
     ///
@@ -313,9 +296,8 @@ impl Exec<'_> {
     /// As [`Charge::add`].
     #[inline]
     pub(crate) fn charge_long(&self, value: &Value, charge: &mut Charge) -> Result<()> {
-        const SHORT_BYTES: usize = 1 << 16;
         match value.as_bytes() {
-            Some(bytes) if bytes.len() > SHORT_BYTES => {
+            Some(bytes) if bytes.len() > cancel::SHORT_BYTES => {
                 charge.add(&self.session.memory, bytes.len())
             }
             _ => Ok(()),
@@ -336,6 +318,18 @@ impl Exec<'_> {
             }
             _ => value,
         }
+    }
+
+    /// The stored bytes of a column of the slot's current row, and the type that they are of, which
+    /// may have more digits than the expression's; `None` for NULL.
+    #[inline]
+    pub(crate) fn stored(&self, slot: SlotId, column: usize) -> Option<(&[u8], &DataType)> {
+        let row = self.frame.slots.get(slot.0 as usize)?;
+        let layout = self.layouts.get(slot.0 as usize)?;
+        let position = layout.position(column);
+        let stored = layout.layout.raw(&row.bytes, position)?;
+        let ty = layout.layout.types().get(position)?;
+        (!row.null).then_some((stored, ty))
     }
 
     /// The current row's text in a column of characters, where it lies; `None` for NULL and for all
@@ -370,88 +364,6 @@ impl Exec<'_> {
         let layout = &self.layouts[slot.0 as usize];
         row.null || layout.layout.is_null(&row.bytes, layout.position(column))
     }
-}
-
-/// Rows compare element by element; for equality, a NULL anywhere leaves it unknown unless another
-/// pair differs.
-fn compare_rows(
-    exec: &mut Exec<'_>,
-    op: Comparison,
-    left: &[Expr],
-    right: &[Expr],
-) -> Result<Value> {
-    let mut unknown = false;
-    for (left, right) in left.iter().zip(right) {
-        let domain = Domain::of(&left.ty);
-        let (a, b) = (left.eval(exec)?, right.eval(exec)?);
-        match op {
-            Comparison::NullSafeEq => {
-                if comparison(op, &a, &b, domain) == Some(false) {
-                    return Ok(Value::FALSE);
-                }
-            }
-            Comparison::Eq | Comparison::Ne => match comparison(Comparison::Eq, &a, &b, domain) {
-                Some(true) => {}
-                Some(false) => return Ok(boolean(op == Comparison::Ne)),
-                None => unknown = true,
-            },
-            _ => {
-                if a.is_null() || b.is_null() {
-                    return Ok(Value::Null);
-                }
-                match compare(&a, &b, domain) {
-                    Ordering::Equal => {}
-                    Ordering::Less => {
-                        return Ok(boolean(matches!(op, Comparison::Lt | Comparison::Le)));
-                    }
-                    Ordering::Greater => {
-                        return Ok(boolean(matches!(op, Comparison::Gt | Comparison::Ge)));
-                    }
-                }
-            }
-        }
-    }
-    if unknown {
-        return Ok(Value::Null);
-    }
-    Ok(boolean(!matches!(
-        op,
-        Comparison::Ne | Comparison::Lt | Comparison::Gt
-    )))
-}
-
-fn in_rows(exec: &mut Exec<'_>, operand: &[Expr], list: &[Expr], negated: bool) -> Result<Value> {
-    let is_flat = |element: &Expr| !matches!(element.kind, ExprKind::Row(_));
-    if list.len() > 1 && operand.iter().all(is_flat) {
-        let domains: SmallVec<[Domain; 4]> = operand.iter().map(|x| Domain::of(&x.ty)).collect();
-        if let Some(list) = exec.value_list(list, &domains)? {
-            let mut row: SmallVec<[Value; 4]> = SmallVec::with_capacity(operand.len());
-            for element in operand {
-                row.push(element.eval(exec)?);
-            }
-            match list.find(&row, &domains) {
-                Found::Yes => return Ok(boolean(!negated)),
-                Found::No => return Ok(boolean(negated)),
-                Found::Unknown => {}
-            }
-        }
-    }
-    let mut unknown = false;
-    for item in list {
-        let ExprKind::Row(item) = &item.kind else {
-            return Err(Error::operand_columns(operand.len()));
-        };
-        match compare_rows(exec, Comparison::Eq, operand, item)? {
-            Value::Null => unknown = true,
-            value if convert::to_bool(&value) == Some(true) => return Ok(boolean(!negated)),
-            _ => {}
-        }
-    }
-    Ok(if unknown {
-        Value::Null
-    } else {
-        boolean(negated)
-    })
 }
 
 /// Text of an expression for an out-of-range message.
@@ -510,6 +422,42 @@ fn of_integers(op: Arithmetic, a: i64, b: i64) -> Option<i64> {
         Arithmetic::IntegerDivide => a.checked_div(b),
         _ => None,
     }
+}
+
+/// Signed arithmetic nests so deep at most where no value is made of each step. What fails is
+/// computed again, step by step.
+const SIGNED_DEPTH_MAX: u32 = 4;
+
+/// The value of an expression over signed integers, which needs no [`Value`]; `None` where it is
+/// another one, NULL, out of range, or takes more than a look. Has no effects.
+#[inline]
+pub(crate) fn signed(expr: &Expr, exec: &Exec<'_>) -> Option<i64> {
+    signed_to_depth(expr, exec, SIGNED_DEPTH_MAX)
+}
+
+fn signed_to_depth(expr: &Expr, exec: &Exec<'_>, depth: u32) -> Option<i64> {
+    match &expr.kind {
+        ExprKind::Literal(Value::Int(value)) => Some(*value),
+        ExprKind::Parameter(number) | ExprKind::Variable(number) => {
+            match exec.parameters.get(*number) {
+                Some(Value::Int(value)) => Some(*value),
+                _ => None,
+            }
+        }
+        ExprKind::Column { slot, column, .. } => {
+            let (stored, ty) = exec.stored(*slot, *column as usize)?;
+            is_signed(ty).then(|| row::stored::signed(stored))
+        }
+        ExprKind::Arithmetic { op, left, right } if depth > 0 && is_signed(&expr.ty) => {
+            let left = signed_to_depth(left, exec, depth - 1)?;
+            of_integers(*op, left, signed_to_depth(right, exec, depth - 1)?)
+        }
+        _ => None,
+    }
+}
+
+fn is_signed(ty: &DataType) -> bool {
+    matches!(ty, DataType::Int { unsigned, .. } if !unsigned)
 }
 
 /// Computes in the domain of the result's type; the planner has cast the operands to it.

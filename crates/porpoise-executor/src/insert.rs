@@ -6,8 +6,10 @@
 
 use std::ops::Range;
 
+use porpoise_catalog::IndexKind;
 use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::reply::Completion;
+use porpoise_core::variables::SessionVars;
 use porpoise_expr::EvalContext;
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_planner::plan::{Insert, InsertSource, Node, OnDuplicate, RowTriggers};
@@ -15,7 +17,7 @@ use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_types::{DataType, Value};
 
 use crate::column_value::{is_zero, number, store_given};
-use crate::defaults::{implicit_default, with_defaults};
+use crate::defaults::with_defaults;
 use crate::eval::Evaluate;
 use crate::row_check::{check_views, compute_generated, finish_row};
 use crate::stored::fire;
@@ -43,6 +45,18 @@ pub struct Counts {
     run: Range<u64>,
 }
 
+/// What the OK packet tells: the first value that was generated, else LAST_INSERT_ID(expr)'s, else
+/// the last one that a row gave.
+fn insert_id_of(session: &SessionVars, counts: &Counts) -> u64 {
+    let by_function = session.statement.gave_insert_id;
+    let by_function = by_function.then_some(session.last_insert_id);
+    counts
+        .generated
+        .or(by_function)
+        .or(counts.given)
+        .unwrap_or(0)
+}
+
 /// Executes an INSERT, REPLACE or LOAD DATA in the transaction of `exec`.
 pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     exec.session.statement.begin_change(plan.ignore);
@@ -52,6 +66,7 @@ pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     };
     let many = match &plan.source {
         InsertSource::Values(rows) => {
+            exec.session.statement.refuses_null = rows.len() == 1 && !plan.ignore;
             insert_values(exec, plan, rows, &mut counts)?;
             rows.len() > 1
         }
@@ -72,7 +87,7 @@ pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     }
     Ok(Completion {
         affected_rows: counts.affected,
-        last_insert_id: counts.generated.or(counts.given).unwrap_or(0),
+        last_insert_id: insert_id_of(exec.session, &counts),
         warnings: 0,
         message: if many {
             format!(
@@ -265,7 +280,7 @@ fn before_insert(
     };
     let unset = automatic.filter(|&column| !is_given(column));
     if let Some(column) = unset {
-        values[column] = implicit_default(&table.columns[column].ty);
+        values[column] = table.columns[column].ty.implicit_default();
     }
     exec.fill(plan.slot, values)?;
     compute_generated(exec, table, plan.slot, 0..table.columns.len())?;
@@ -277,6 +292,16 @@ fn before_insert(
             chosen = (!is_zero(&value) && !value.is_null()).then(|| value.clone());
         }
         values[column] = value;
+    }
+    let is_only_row = matches!(&plan.source, InsertSource::Values(rows) if rows.len() == 1);
+    if is_only_row && !plan.ignore {
+        let columns = table.columns.iter().enumerate();
+        let mut void = columns.filter(|(number, column)| {
+            !column.nullable && column.generated.is_none() && values[*number].is_null()
+        });
+        if let Some((_, column)) = void.find(|(number, _)| Some(*number) != automatic) {
+            return Err(Error::column_cannot_be_null(&column.name));
+        }
     }
     Ok(chosen)
 }
@@ -306,11 +331,7 @@ fn write(
         let (index, other) = match exec.insert_related(table, key, row)? {
             Written::Done => {
                 counts.affected += 1;
-                if let Some(triggers) = &plan.triggers {
-                    let fired = (&**triggers, TriggerTime::After, TriggerEvent::Insert);
-                    fire(exec, table, fired, Some(row), None)?;
-                }
-                return Ok(());
+                return inserted(exec, plan, row);
             }
             Written::Duplicate { index, primary_key } => (index, primary_key),
         };
@@ -323,11 +344,15 @@ fn write(
             }
             OnDuplicate::Error => return Err(duplicate_entry(exec, table, index, row)),
             OnDuplicate::Replace => {
-                if let Some(existing) = exec.lock_and_read(table, &other)? {
-                    change::delete_row(exec, table, plan.triggers.as_deref(), &other, &existing)?;
-                    counts.affected += 1;
-                    counts.duplicates += 1;
+                let Some(existing) = exec.lock_and_read(table, &other)? else {
+                    continue;
+                };
+                counts.affected += 1;
+                if existing == row && replaces_by_update(exec, plan, index) {
+                    return inserted(exec, plan, row);
                 }
+                change::delete_row(exec, table, plan.triggers.as_deref(), &other, &existing)?;
+                counts.duplicates += 1;
             }
             OnDuplicate::Update { new_slot, target } => {
                 let Some(existing) = exec.lock_and_read(table, &other)? else {
@@ -365,6 +390,32 @@ fn write(
             }
         }
     }
+}
+
+/// What follows a row that was inserted.
+fn inserted(exec: &mut Exec<'_>, plan: &Insert, row: &[u8]) -> Result<()> {
+    if let Some(triggers) = &plan.triggers {
+        let fired = (&**triggers, TriggerTime::After, TriggerEvent::Insert);
+        fire(exec, &plan.table, fired, Some(row), None)?;
+    }
+    Ok(())
+}
+
+/// Whether REPLACE may change the row that it found by this index, instead of deleting it: nobody
+/// sees the difference but the client, whom an equal row is counted once. It can't collide by
+/// another key behind the last one, and no trigger or foreign key waits for a deletion.
+fn replaces_by_update(exec: &Exec<'_>, plan: &Insert, index: usize) -> bool {
+    let mut later = plan.table.indexes.iter().skip(index + 1);
+    let mut deletions = plan.triggers.iter().flat_map(|triggers| &triggers.list);
+    later.all(|index| index.kind == IndexKind::NonUnique)
+        && !deletions.any(|(_, event, _)| *event == TriggerEvent::Delete)
+        && !is_parent(exec, plan)
+}
+
+/// Whether foreign keys refer to the table.
+fn is_parent(exec: &Exec<'_>, plan: &Insert) -> bool {
+    let mut nodes = exec.foreign_keys.iter().flat_map(|graph| &graph.nodes);
+    nodes.any(|node| node.table.id == plan.table.id && !node.children.is_empty())
 }
 
 impl Exec<'_> {

@@ -13,14 +13,14 @@ use porpoise_types::{DataType, Json, JsonValue, Loss, Value};
 use crate::Exec;
 use crate::eval::Evaluate;
 use crate::operator::{Operator, replay};
-use crate::row_buffer::RowBuffer;
+use crate::row_buffer::{RowBuffer, RowReader};
 
 pub struct JsonTableOperator<'p> {
     slot: SlotId,
     doc: &'p Expr,
     table: &'p JsonTable,
     rows: RowBuffer,
-    at: usize,
+    reader: RowReader,
 }
 
 impl<'p> JsonTableOperator<'p> {
@@ -30,14 +30,14 @@ impl<'p> JsonTableOperator<'p> {
             doc,
             table,
             rows: RowBuffer::default(),
-            at: 0,
+            reader: RowReader::default(),
         }
     }
 }
 
 impl Operator for JsonTableOperator<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.at = 0;
+        self.reader = RowReader::default();
         self.rows.clear();
         let doc = match self.doc.eval(exec)? {
             Value::Null => return Ok(()),
@@ -58,11 +58,11 @@ impl Operator for JsonTableOperator<'_> {
             rows: &mut self.rows,
         };
         finding.rows_of(exec, self.table, doc.value(), &mut row)?;
-        Ok(())
+        self.rows.finish()
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        replay(&self.rows, &mut self.at, exec, &[self.slot])
+        replay(&self.rows, &mut self.reader, exec, &[self.slot])
     }
 }
 
@@ -97,7 +97,7 @@ impl Finding<'_> {
             }
             if nested_rows == 0 {
                 exec.fill(self.slot, row)?;
-                self.rows.push(exec, &[self.slot])?;
+                self.rows.put_aside(exec, &[self.slot])?;
             }
         }
         Ok(found.len())

@@ -1,4 +1,4 @@
-//! Keys that are told apart: what groups, hash joins, DISTINCT and set operations look rows up by.
+//! Keys that are told apart: what groups, DISTINCT and set operations look rows up by.
 //!
 //! ```text
 //! key ──hash──► table ──► place in the arena, number
@@ -112,6 +112,11 @@ impl KeyMap {
             let table = &mut self.tables[part_of(entry.hash, PARTS)];
             table.insert_unique(entry.hash, entry, |entry| entry.hash);
         }
+    }
+
+    /// How much memory it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.keys.bytes() + self.charge.bytes()
     }
 
     /// Forgets all keys.

@@ -10,18 +10,21 @@
 //! 4. [`porpoise_planner::key_range`] makes storage keys out of conditions;
 //!    [`porpoise_catalog::index_entry`] knows what an index holds.
 //! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other
-//!    tables. [`insert`] and [`change`] are INSERT, and UPDATE and DELETE: they take values from
+//!    tables, [`bulk_fill`] fills new tables with very many. [`insert`] and [`change`] are INSERT, and UPDATE and DELETE: they take values from
 //!    [`defaults`] and `auto_increment`, convert them ([`column_value`]) and check the row
 //!    ([`row_check`]).
 
 #![warn(missing_docs)]
 
 mod auto_increment;
+pub mod bulk_fill;
 mod change;
 pub mod column_value;
+mod condition;
 pub mod defaults;
 pub mod eval;
 pub mod foreign_keys;
+pub mod handler;
 pub mod insert;
 mod json_table;
 mod key_map;
@@ -30,8 +33,10 @@ mod operator;
 mod output_file;
 mod row_buffer;
 pub mod row_check;
+mod spill;
 pub mod statement;
 pub mod stored;
+mod stored_statement;
 mod subquery;
 mod value_list;
 pub mod virtual_table;
@@ -60,10 +65,11 @@ use porpoise_session::server_files;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Uncommitted};
-use porpoise_types::{DataType, DateTime, KeyBuf, Value};
+use porpoise_types::{DataType, DateTime, KeptColumns, KeyBuf, Value};
 
 use crate::eval::Evaluate;
-use operator::HashTable;
+use bulk_fill::BulkFill;
+use operator::BuiltSide;
 use row_buffer::RowBuffer;
 use subquery::SubqueryState;
 use value_list::ValueLists;
@@ -106,7 +112,7 @@ struct Kept<'a> {
     /// Rows of derived tables that are materialised once, by `Node::Derived::materialize`.
     materialized: HashMap<usize, Arc<RowBuffer>>,
     /// Hash tables that are made once, each with its `Node::HashJoin::kept`.
-    hash_tables: Vec<(usize, Arc<HashTable>)>,
+    hash_tables: Vec<(usize, BuiltSide)>,
     /// IN lists that were looked at.
     value_lists: ValueLists,
     /// Constants that were computed, by where in the plan they lie.
@@ -117,6 +123,8 @@ struct Kept<'a> {
     measures: Vec<Measure>,
     /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
     random: HashMap<usize, RandomSequence>,
+    /// The new table that is being filled.
+    fill: Option<BulkFill>,
 }
 
 /// What an execution reads from, and writes to.
@@ -211,6 +219,14 @@ impl Row {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
         self.null = false;
+    }
+
+    /// As [`set`](Self::set), without the columns that aren't kept.
+    pub fn set_kept(&mut self, bytes: &[u8], layout: &SlotLayout, kept: &KeptColumns) {
+        match layout.layout.copy_kept(bytes, kept, &mut self.bytes) {
+            true => self.null = false,
+            false => self.set(bytes),
+        }
     }
 
     /// Sets the row's storage key.

@@ -119,6 +119,11 @@ impl Fields {
         Ok(true)
     }
 
+    /// Takes what ends a field or a line if it comes next; nothing ends them where that is empty.
+    fn take_end(&mut self, end: &[u8]) -> Result<bool> {
+        Ok(!end.is_empty() && self.take(end)?)
+    }
+
     fn is_at_end(&mut self) -> Result<bool> {
         let next = self.next()?;
         self.given_back.extend(next);
@@ -128,7 +133,7 @@ impl Fields {
     /// Skips to behind the next line's end.
     pub fn skip_line(&mut self) -> Result<()> {
         let end = self.format.lines_terminated.clone();
-        while !self.take(&end)? {
+        while !self.take_end(&end)? {
             if self.next()?.is_none() {
                 break;
             }
@@ -139,15 +144,7 @@ impl Fields {
     /// The next line's fields; false at the file's end. A separator behind the last of the fields
     /// that are wanted, with nothing else before the line's end, begins no further one.
     pub fn next_row(&mut self, row: &mut Vec<Field>, wanted: usize) -> Result<bool> {
-        row.clear();
-        self.charge.clear();
-        let start = self.format.lines_starting.clone();
-        while !start.is_empty() && !self.take(&start)? {
-            if self.next()?.is_none() {
-                return Ok(false);
-            }
-        }
-        if self.is_at_end()? {
+        if !self.begin_row(row)? {
             return Ok(false);
         }
         loop {
@@ -159,10 +156,69 @@ impl Fields {
         }
     }
 
+    /// Goes to where the next line's fields begin; false at the file's end.
+    fn begin_row(&mut self, row: &mut Vec<Field>) -> Result<bool> {
+        row.clear();
+        self.charge.clear();
+        let start = self.format.lines_starting.clone();
+        while !start.is_empty() && !self.take(&start)? {
+            if self.next()?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(!self.is_at_end()?)
+    }
+
+    /// The next line's fields, where each has as many bytes as its column, less where the line ends
+    /// before. What comes behind them is one field more.
+    pub fn next_fixed_row(&mut self, row: &mut Vec<Field>, widths: &[usize]) -> Result<bool> {
+        if !self.begin_row(row)? {
+            return Ok(false);
+        }
+        let total = widths
+            .iter()
+            .fold(0, |sum: usize, width| sum.saturating_add(*width));
+        let end = self.format.lines_terminated.clone();
+        let mut bytes = Vec::new();
+        let mut has_ended = false;
+        while bytes.len() < total {
+            self.charge.reserve(&self.account, &mut bytes, 1)?;
+            has_ended = self.take_end(&end)?;
+            let next = match has_ended {
+                true => None,
+                false => self.next()?,
+            };
+            match next {
+                None => {
+                    has_ended = true;
+                    break;
+                }
+                Some(byte) if Some(byte) == self.format.escaped => {
+                    bytes.push(self.next()?.map_or(byte, unescaped));
+                }
+                Some(byte) => bytes.push(byte),
+            }
+        }
+        let mut rest = &bytes[..];
+        for width in widths {
+            if rest.is_empty() {
+                break;
+            }
+            let (field, behind) = rest.split_at((*width).min(rest.len()));
+            row.push(Field::Bytes(field.to_vec()));
+            rest = behind;
+        }
+        if !has_ended && !end.is_empty() && !self.line_ends()? {
+            self.skip_line()?;
+            row.push(Field::Null);
+        }
+        Ok(true)
+    }
+
     /// Takes the line's end if it comes next.
     fn line_ends(&mut self) -> Result<bool> {
         let end = self.format.lines_terminated.clone();
-        Ok(self.take(&end)? || self.is_at_end()?)
+        Ok(self.take_end(&end)? || self.is_at_end()?)
     }
 
     fn field(&mut self) -> Result<(Field, Ended)> {
@@ -181,10 +237,10 @@ impl Fields {
             // What follows adds at most one byte.
             self.charge.reserve(&self.account, &mut bytes, 1)?;
             if enclosed.is_none() {
-                if self.take(&field_end)? {
+                if self.take_end(&field_end)? {
                     break Ended::Field;
                 }
-                if self.take(&line_end)? {
+                if self.take_end(&line_end)? {
                     break Ended::Line;
                 }
             }
@@ -195,9 +251,9 @@ impl Fields {
                 // A doubled quote is one; a quote that nothing ends behind is itself.
                 if self.take(&[byte])? {
                     bytes.push(byte);
-                } else if self.take(&field_end)? {
+                } else if self.take_end(&field_end)? {
                     break Ended::Field;
-                } else if self.take(&line_end)? {
+                } else if self.take_end(&line_end)? {
                     break Ended::Line;
                 } else if self.is_at_end()? {
                     break Ended::File;
@@ -211,15 +267,7 @@ impl Fields {
                         nulls += 1;
                         bytes.push(b'N');
                     }
-                    Some(escaped) => bytes.push(match escaped {
-                        b'0' => 0,
-                        b'b' => 8,
-                        b'n' => b'\n',
-                        b'r' => b'\r',
-                        b't' => b'\t',
-                        b'Z' => 26,
-                        other => other,
-                    }),
+                    Some(escaped) => bytes.push(unescaped(escaped)),
                 }
             } else {
                 bytes.push(byte);
@@ -237,6 +285,31 @@ impl Fields {
         };
         Ok((field, ended))
     }
+}
+
+/// What an escaped byte stands for.
+fn unescaped(byte: u8) -> u8 {
+    match byte {
+        b'0' => 0,
+        b'b' => 8,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'Z' => 26,
+        other => other,
+    }
+}
+
+/// How many bytes the fields of a file have whose fields are of fixed size.
+fn widths_of(plan: &Insert, load: &Load) -> Vec<usize> {
+    let width = |target: &LoadTarget| match target {
+        LoadTarget::Column(position) => {
+            let ty = &plan.table.columns[plan.columns[*position]].ty;
+            usize::try_from(ty.max_octets(ty.collation().charset())).unwrap_or(usize::MAX)
+        }
+        LoadTarget::Variable(_) => 0,
+    };
+    load.targets.iter().map(width).collect()
 }
 
 /// A field's value and type: text where it is one in the file's character set.
@@ -268,7 +341,14 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
         fields.skip_line()?;
     }
     let mut row = Vec::new();
-    while fields.next_row(&mut row, load.targets.len())? {
+    let widths = load
+        .format
+        .has_fixed_fields()
+        .then(|| widths_of(plan, load));
+    while match &widths {
+        Some(widths) => fields.next_fixed_row(&mut row, widths)?,
+        None => fields.next_row(&mut row, load.targets.len())?,
+    } {
         exec.check_interrupt()?;
         exec.row_number += 1;
         let mut given: Vec<Option<Value>> = vec![None; plan.columns.len()];
@@ -282,6 +362,11 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
                     let (value, ty) = value_of(field.unwrap_or(&Field::Null), load.charset);
                     exec.session.set_user_variable(name, value, ty);
                 }
+                // A field that isn't there is void, not its column's default.
+                LoadTarget::Column(position) if field.is_none() && widths.is_some() => {
+                    let column = &plan.table.columns[plan.columns[*position]];
+                    given[*position] = Some(column.ty.implicit_default());
+                }
                 LoadTarget::Column(position) => {
                     if let Some(field) = field {
                         let (value, ty) = value_of(field, load.charset);
@@ -289,7 +374,7 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
                         if value.is_null() && !column.nullable && !column.auto_increment {
                             let row = exec.row_number;
                             exec.data_error(Error::null_to_not_null(&column.name, row))?;
-                            given[*position] = Some(crate::defaults::implicit_default(&column.ty));
+                            given[*position] = Some(column.ty.implicit_default());
                         } else {
                             let column = plan.columns[*position];
                             given[*position] = store_given(exec, plan, column, value, &ty)?;
@@ -346,7 +431,7 @@ mod tests {
 
     /// The rows, read for that many columns.
     fn rows_of(text: &str, format: ast::FileFormat, wanted: usize) -> Vec<Vec<Option<String>>> {
-        let format = FileFormat::of_input(&format).expect("a format");
+        let format = FileFormat::of(&format).expect("a format");
         let mut fields = Fields::new(
             Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
             format,

@@ -110,6 +110,8 @@ struct FieldWriter {
     /// The first byte of the fields' separator, where an escape before it helps.
     separator: Option<u8>,
     last_position: usize,
+    /// Fields of fixed size: how many bytes each has.
+    widths: Option<Vec<usize>>,
 }
 
 /// Bytes that mean something else behind an escape: an escaped one wouldn't be read as itself.
@@ -147,6 +149,7 @@ impl FieldWriter {
             charset,
             separator: first.filter(|first| first.is_ascii() && !is_ambiguous),
             last_position: query.output.len().saturating_sub(1),
+            widths: widths_of(format, query),
         }
     }
 
@@ -154,6 +157,16 @@ impl FieldWriter {
         let format = &self.format;
         if position == 0 {
             line.extend_from_slice(&format.lines_starting);
+        }
+        if let Some(widths) = &self.widths {
+            let bytes = match value.is_null() {
+                true => Vec::new(),
+                false => encoded(value, ty, self.charset),
+            };
+            let (width, held) = (widths[position], bytes.len().min(widths[position]));
+            self.escape(&bytes[..held], None, line);
+            line.resize(line.len() + width - held, b' ');
+            return;
         }
         if value.is_null() {
             match format.escaped {
@@ -204,6 +217,20 @@ impl FieldWriter {
             line.push(byte);
         }
     }
+}
+
+/// How many bytes each field has where nothing ends or encloses fields: as many as a value of its
+/// type can take. Where one can take too many, none is of fixed size.
+fn widths_of(format: &FileFormat, query: &Query) -> Option<Vec<usize>> {
+    const WIDTH_MAX: u64 = (16 << 20) - 1;
+    let width = |ty: &DataType| {
+        let width = ty.max_octets(ty.collation().charset());
+        (width <= WIDTH_MAX).then_some(width as usize)
+    };
+    let widths = query.output.iter().map(|expr| width(&expr.ty));
+    widths
+        .collect::<Option<Vec<usize>>>()
+        .filter(|_| format.has_fixed_fields())
 }
 
 /// Whether OPTIONALLY ENCLOSED BY encloses values of a type: all but numbers.

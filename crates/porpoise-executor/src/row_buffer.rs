@@ -5,11 +5,16 @@
 //! ```text
 //! per slot: null flag (1) | key length (u32) | key | row length (u32) | row
 //! ```
+//!
+//! Rows that are [put aside](RowBuffer::put_aside) go to a temporary file when they take more memory
+//! than they should; a [`RowReader`] reads them from where they are.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
-use porpoise_core::error::Result;
-use porpoise_core::memory::{Arena, Charge, Place};
+use porpoise_core::error::{Error, Result};
+use porpoise_core::memory::{Arena, Charge, MemoryAccount, Place};
+use porpoise_core::temporary_file::{Part, PartReader, PartWriter};
 use porpoise_expr::SlotId;
 
 use crate::{Exec, Frame};
@@ -24,7 +29,22 @@ pub struct RowBuffer {
     /// Where each row begins.
     places: Vec<Place>,
     charge: Charge,
+    /// At so many bytes the account is asked whether they are too many.
+    asked_at: usize,
+    /// Where the rows are, if not here.
+    disk: Option<Box<Disk>>,
 }
+
+/// Rows in a temporary file.
+enum Disk {
+    Writing(PartWriter),
+    Written(Part),
+}
+
+/// So often a buffer that grows asks whether it is to go to disk.
+const ASKED_EVERY_BYTES: usize = 64 << 10;
+/// Rows are written so many bytes at a time, and read, where they are read in no order.
+const BLOCK_BYTES: usize = 32 << 10;
 
 /// Buffers that a thread keeps, and how large each may be.
 const SPARES_MAX: usize = 4;
@@ -42,6 +62,8 @@ impl Default for RowBuffer {
             rows: Arena::in_buffer(bytes),
             places,
             charge: Charge::default(),
+            asked_at: ASKED_EVERY_BYTES,
+            disk: None,
         }
     }
 }
@@ -66,14 +88,29 @@ impl Drop for RowBuffer {
 
 impl RowBuffer {
     pub fn len(&self) -> usize {
-        self.places.len()
+        match self.disk.as_deref() {
+            None => self.places.len(),
+            Some(Disk::Writing(rows)) => rows.entries(0) as usize,
+            Some(Disk::Written(rows)) => rows.entries() as usize,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.len() == 0
+    }
+
+    /// How much memory it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes() + self.charge.bytes()
     }
 
     pub fn clear(&mut self) {
+        self.disk = None;
+        self.asked_at = ASKED_EVERY_BYTES;
+        self.clear_memory();
+    }
+
+    fn clear_memory(&mut self) {
         self.rows.clear();
         if self.places.capacity() * size_of::<Place>() > SPARE_BYTES_MAX {
             self.places = Vec::new();
@@ -96,8 +133,133 @@ impl RowBuffer {
         Ok(())
     }
 
+    /// Keeps a row that was saved.
+    ///
+    /// # Errors
+    /// Where the statement would take more memory than it may.
+    pub fn push_saved(&mut self, account: &Arc<MemoryAccount>, saved: &[u8]) -> Result<()> {
+        self.charge.reserve(account, &mut self.places, 1)?;
+        let place = self.rows.push(account, saved)?;
+        self.places.push(place);
+        Ok(())
+    }
+
+    /// Makes a row the slots' current one. The rows must be in memory, as they are when they were
+    /// all pushed.
     pub fn restore(&self, row: usize, frame: &mut Frame, slots: &[SlotId]) {
         restore(self.rows.from(self.places[row]), frame, slots);
+    }
+
+    /// A row as it is kept, of so many slots. The rows must be in memory.
+    pub fn saved(&self, row: usize, slots: usize) -> &[u8] {
+        cut(self.rows.from(self.places[row]), slots)
+    }
+
+    /// Keeps the slots' current rows, in memory or, where that is short, on disk. Behind the last
+    /// one comes [`finish`](RowBuffer::finish).
+    ///
+    /// # Errors
+    /// Where the statement would take more memory or disk than it may, or the disk fails.
+    pub fn put_aside(&mut self, exec: &Exec<'_>, slots: &[SlotId]) -> Result<()> {
+        if let Some(Disk::Writing(rows)) = self.disk.as_deref_mut() {
+            return rows.push(0, |out| save(&exec.frame, slots, out));
+        }
+        self.push(exec, slots)?;
+        match self.bytes() < self.asked_at {
+            true => Ok(()),
+            false => self.ask(exec, slots.len()),
+        }
+    }
+
+    #[cold]
+    fn ask(&mut self, exec: &Exec<'_>, slots: usize) -> Result<()> {
+        let account = &exec.session.memory;
+        self.asked_at = self.bytes() + ASKED_EVERY_BYTES;
+        if !account.is_to_spill(self.bytes()) {
+            return Ok(());
+        }
+        exec.count_disk_table();
+        let mut writer = PartWriter::create(account, 1, BLOCK_BYTES)?;
+        for row in 0..self.places.len() {
+            let saved = self.saved(row, slots);
+            writer.push(0, |out| out.extend_from_slice(saved))?;
+        }
+        self.disk = Some(Box::new(Disk::Writing(writer)));
+        self.clear_memory();
+        Ok(())
+    }
+
+    /// Whatever was put aside can be read.
+    ///
+    /// # Errors
+    /// As [`put_aside`](RowBuffer::put_aside).
+    pub fn finish(&mut self) -> Result<()> {
+        let Some(disk) = self.disk.take() else {
+            return Ok(());
+        };
+        self.disk = Some(match *disk {
+            Disk::Writing(rows) => {
+                let mut parts = rows.finish()?;
+                let rows = parts.pop().ok_or_else(unfinished)?;
+                Box::new(Disk::Written(rows))
+            }
+            Disk::Written(_) => disk,
+        });
+        Ok(())
+    }
+}
+
+fn unfinished() -> Error {
+    Error::engine_error("rows that are still being put aside")
+}
+
+/// Reads a buffer's rows, one after the other or by their numbers.
+#[derive(Default)]
+pub struct RowReader {
+    /// The number of the next row.
+    at: usize,
+    disk: Option<Box<PartReader>>,
+}
+
+impl RowReader {
+    /// Makes the next row the slots' current one; false if there is none.
+    ///
+    /// # Errors
+    /// What reading the disk fails with.
+    #[inline]
+    pub fn next(&mut self, rows: &RowBuffer, frame: &mut Frame, slots: &[SlotId]) -> Result<bool> {
+        if rows.disk.is_none() {
+            let Some(place) = rows.places.get(self.at) else {
+                return Ok(false);
+            };
+            self.at += 1;
+            restore(rows.rows.from(*place), frame, slots);
+            return Ok(true);
+        }
+        self.next_on_disk(rows, frame, slots)
+    }
+
+    #[cold]
+    fn next_on_disk(
+        &mut self,
+        rows: &RowBuffer,
+        frame: &mut Frame,
+        slots: &[SlotId],
+    ) -> Result<bool> {
+        let reader = match &mut self.disk {
+            Some(reader) => reader,
+            None => match rows.disk.as_deref() {
+                Some(Disk::Written(rows)) => self.disk.insert(Box::new(rows.reader())),
+                _ => return Err(unfinished()),
+            },
+        };
+        reader.seek(self.at as u64)?;
+        let Some(saved) = reader.next_entry()? else {
+            return Ok(false);
+        };
+        self.at += 1;
+        restore(saved, frame, slots);
+        Ok(true)
     }
 }
 
@@ -124,15 +286,27 @@ pub fn save(frame: &Frame, slots: &[SlotId], out: &mut Vec<u8>) {
     }
 }
 
+fn take<'a>(saved: &mut &'a [u8]) -> &'a [u8] {
+    let (length, rest) = saved.split_at(4);
+    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+    let (bytes, rest) = rest.split_at(length);
+    *saved = rest;
+    bytes
+}
+
+/// What [`save`] wrote of so many slots, without what lies behind it.
+fn cut(saved: &[u8], slots: usize) -> &[u8] {
+    let mut rest = saved;
+    for _ in 0..slots {
+        rest = &rest[1..];
+        take(&mut rest);
+        take(&mut rest);
+    }
+    &saved[..saved.len() - rest.len()]
+}
+
 /// Puts back what [`save`] wrote.
 pub fn restore(mut saved: &[u8], frame: &mut Frame, slots: &[SlotId]) {
-    fn take<'a>(saved: &mut &'a [u8]) -> &'a [u8] {
-        let (length, rest) = saved.split_at(4);
-        let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
-        let (bytes, rest) = rest.split_at(length);
-        *saved = rest;
-        bytes
-    }
     for slot in slots {
         let row = &mut frame.slots[slot.0 as usize];
         row.null = saved[0] != 0;

@@ -9,7 +9,7 @@ use porpoise_types::{Value, convert};
 
 use crate::Exec;
 use crate::column_value::store;
-use crate::defaults::{eval_in, implicit_default};
+use crate::defaults::eval_in;
 use crate::eval::Evaluate;
 
 /// Encodes a new row into its slot: computes generated columns, checks NULLs and CHECKs.
@@ -20,12 +20,21 @@ pub fn finish_row(
     values: &[Value],
 ) -> Result<()> {
     exec.fill(slot, values)?;
-    let columns = 0..table.columns.len();
-    compute_generated(exec, table, slot, columns.clone())?;
-    check_nulls(exec, table, slot, columns)?;
+    complete(exec, table, slot)?;
     let checks = table.checks.iter().enumerate();
     let enforced = checks.filter(|(_, check)| check.enforced);
     check_row(exec, table, slot, enforced.map(|(number, _)| number))
+}
+
+/// Computes the generated columns of a row in its slot, and checks all columns for NULL: first those
+/// that are given, which may become defaults that others are computed of.
+pub fn complete(exec: &mut Exec<'_>, table: &Table, slot: SlotId) -> Result<()> {
+    let columns = 0..table.columns.len();
+    let is_generated = |at: &usize| table.columns[*at].generated.is_some();
+    let given = columns.clone().filter(|at| !is_generated(at));
+    check_nulls(exec, table, slot, given)?;
+    compute_generated(exec, table, slot, columns.clone())?;
+    check_nulls(exec, table, slot, columns.filter(is_generated))
 }
 
 /// Computes those of the columns that are generated, from the row in the slot, one after the other.
@@ -46,7 +55,8 @@ pub fn compute_generated(
     Ok(())
 }
 
-/// Error 1048 if one of the columns is NULL and must not be; outside strict mode it gets a default.
+/// Error 1048 if one of the columns is NULL and must not be; outside strict mode it gets a default,
+/// unless the statement inserts one row alone.
 pub fn check_nulls(
     exec: &mut Exec<'_>,
     table: &Table,
@@ -56,8 +66,12 @@ pub fn check_nulls(
     for number in columns {
         let column = &table.columns[number];
         if !column.nullable && exec.column_is_null(slot, number) {
-            exec.data_error(Error::column_cannot_be_null(&column.name))?;
-            exec.set_column(slot, number, &implicit_default(&column.ty));
+            let error = Error::column_cannot_be_null(&column.name);
+            if exec.session.statement.refuses_null && column.generated.is_none() {
+                return Err(error);
+            }
+            exec.data_error(error)?;
+            exec.set_column(slot, number, &column.ty.implicit_default());
         }
     }
     Ok(())

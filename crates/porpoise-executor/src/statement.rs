@@ -106,14 +106,25 @@ fn send_result(
         }
         left -= 1;
         sent += 1;
-        reply.begin_row();
-        for expr in &query.output {
-            write(exec, expr, reply)?;
-        }
-        reply.end_row()?;
+        write_row(exec, query, reply)?;
     }
     exec.session.found_rows = if query.calc_found_rows { found } else { sent };
     exec.session.row_count = -1;
+    end_rows(exec, reply)
+}
+
+/// Writes the row that is in the frame.
+#[inline]
+pub(crate) fn write_row(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result<()> {
+    reply.begin_row();
+    for expr in &query.output {
+        write(exec, expr, reply)?;
+    }
+    reply.end_row()
+}
+
+/// Ends the rows of a query.
+pub(crate) fn end_rows(exec: &Exec<'_>, reply: &mut dyn Reply) -> Result<()> {
     reply.end_rows(&Completion {
         warnings: exec.session.warning_count(),
         ..Completion::default()
@@ -152,9 +163,7 @@ fn assign_variables(
     for expr in &query.output {
         values.push((expr.eval(exec)?, expr.ty.clone()));
     }
-    if input.next(exec)? {
-        return Err(crate::Error::too_many_rows());
-    }
+    // The first row counts, whatever comes behind it.
     let mut own = Vec::new();
     for (target, (value, ty)) in targets.iter().zip(values) {
         match target {
@@ -164,6 +173,9 @@ fn assign_variables(
     }
     if !own.is_empty() {
         reply.values(own)?;
+    }
+    if input.next(exec)? {
+        return Err(crate::Error::too_many_rows());
     }
     finish_change(
         exec,
@@ -192,7 +204,7 @@ fn write(exec: &mut Exec<'_>, expr: &Expr, reply: &mut dyn Reply) -> Result<()> 
                 | DataType::Blob(_)
                 | DataType::Binary(_)
         );
-        if is_text && !exec.session.converts_results() {
+        if is_text && exec.session.result_encoding(&expr.ty).is_none() {
             let layout = &exec.layouts[slot.0 as usize];
             match layout
                 .layout
@@ -234,14 +246,19 @@ pub fn write_value(exec: &Exec<'_>, value: &Value, ty: &DataType, reply: &mut dy
             reply.datetime(*v, *fsp)
         }
         (Value::Time(v), DataType::Time { fsp }) => reply.time(*v, *fsp),
-        (Value::Text(v), _) if !exec.session.converts_results() => reply.bytes(v.as_bytes()),
+        (Value::Text(v), _) if exec.session.result_encoding(ty).is_none() => {
+            reply.bytes(v.as_bytes())
+        }
         (Value::Bytes(v), _) => reply.bytes(v),
         _ => {
             let text = convert::to_bytes(value, ty);
-            if exec.session.converts_results() && !ty.is_binary_string() {
-                reply.bytes(&exec.session.encode_result(&text));
-            } else {
-                reply.bytes(&text);
+            match exec.session.result_encoding(ty) {
+                Some(charset) => {
+                    let mut encoded = Vec::with_capacity(text.len());
+                    charset.encode(&String::from_utf8_lossy(&text), &mut encoded);
+                    reply.bytes(&encoded);
+                }
+                None => reply.bytes(&text),
             }
         }
     }

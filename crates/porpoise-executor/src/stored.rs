@@ -8,7 +8,6 @@
 //! [`ProgramUses`]: porpoise_planner::ProgramUses
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use porpoise_catalog::{Column, Table};
 use porpoise_core::error::{Error, Result};
@@ -17,23 +16,26 @@ use porpoise_core::reply::{Completion, Reply, ResultColumn};
 use porpoise_core::variables::{SessionVars, StatementContext};
 use porpoise_expr::function::StoredFunction;
 use porpoise_expr::{EvalContext, Expr};
-use porpoise_planner::Context;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::plan::{Destination, Plan, PlanKind, RowTriggers};
+use porpoise_planner::{Context, Variables};
 use porpoise_programs::code::{
     CallStatement, Expression, KeptPlan, Planned, Program, SqlStatement,
 };
+use porpoise_programs::filling;
 use porpoise_programs::functions::{Function, PROGRAMS, plan_expression, plan_statement};
 use porpoise_programs::machine::{Host, Rows, Typed};
-use porpoise_programs::routine::find_procedure;
+use porpoise_programs::routine::{Callee, find_procedure};
 use porpoise_session::check;
-use porpoise_session::plan_cache::CachedPlan;
+use porpoise_session::session_state::StatementInputs;
+use porpoise_session::set_variable::bare_word;
 use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_sql::{ast, stack};
+use porpoise_storage::Savepoint;
 use porpoise_types::{DataType, Date, DateTime, Time, Value};
 
 use crate::eval::Evaluate;
-use crate::{Exec, View, column_value, statement};
+use crate::{Exec, View, column_value, statement, stored_statement};
 
 /// What a program within a statement takes of the stack, in levels of a statement.
 const LEVELS: u32 = 64;
@@ -60,7 +62,7 @@ pub(crate) fn call(
         callee.run_function(given, &mut StatementHost::new(exec, "function"))
     });
     before.restore(exec);
-    held.leave(exec.session);
+    callee.leave(held, exec.session);
     called
 }
 
@@ -95,7 +97,7 @@ pub(crate) fn fire(
             callee.run_trigger(values, &mut StatementHost::new(exec, "trigger"))
         });
         before.restore(exec);
-        held.leave(exec.session);
+        callee.leave(held, exec.session);
         given.extend(fired?);
     }
     Ok(given)
@@ -116,7 +118,6 @@ struct Before {
     statement: StatementContext,
     warnings: Vec<(porpoise_core::error::Level, porpoise_core::error::Condition)>,
     warnings_total: usize,
-    row_count: i64,
     found_rows: u64,
     last_insert_id: u64,
     tables_in_use: usize,
@@ -131,7 +132,6 @@ impl Before {
             statement: state.statement,
             warnings: std::mem::take(&mut state.warnings),
             warnings_total: std::mem::take(&mut state.warnings_total),
-            row_count: state.row_count,
             found_rows: state.found_rows,
             last_insert_id: state.last_insert_id,
             tables_in_use,
@@ -153,7 +153,6 @@ impl Before {
         self.warnings.append(&mut state.warnings);
         state.warnings = self.warnings;
         state.warnings_total = self.warnings_total;
-        state.row_count = self.row_count;
         state.found_rows = self.found_rows;
         state.last_insert_id = self.last_insert_id;
         state.tables_in_use.truncate(self.tables_in_use);
@@ -165,16 +164,23 @@ struct StatementHost<'h, 'a> {
     exec: &'h mut Exec<'a>,
     /// What the program is.
     kind: &'static str,
+    /// The program's own: it sees no others, and they end with it.
+    savepoints: Vec<(ast::Ident, Option<Savepoint>)>,
 }
 
 impl<'h, 'a> StatementHost<'h, 'a> {
     fn new(exec: &'h mut Exec<'a>, kind: &'static str) -> StatementHost<'h, 'a> {
-        StatementHost { exec, kind }
+        StatementHost {
+            exec,
+            kind,
+            savepoints: Vec::new(),
+        }
     }
 }
 
 impl StatementHost<'_, '_> {
-    /// Runs a plan of the program in the statement's view of storage.
+    /// Runs the plan of a statement of the program in the view that the statement around it has of
+    /// storage.
     fn run(&mut self, plan: &Plan, values: &[Value]) -> Result<Rows> {
         let exec = &mut *self.exec;
         let privileged = check::plan(exec.session, &exec.engine.accounts, plan)?;
@@ -188,7 +194,6 @@ impl StatementHost<'_, '_> {
             return Err(Error::result_set_from_function(self.kind));
         }
         let mut rows = ProgramRows::new(Arc::clone(&exec.session.memory));
-        exec.session.statement.changes_rows = false;
         let savepoint = match &mut exec.view {
             View::Transaction(transaction) if plan.writes() => Some(transaction.savepoint()),
             _ => None,
@@ -206,7 +211,13 @@ impl StatementHost<'_, '_> {
         {
             transaction.rollback_to(savepoint);
         }
-        executed.map(|()| rows.rows)
+        rows.rows.of_ended(executed)
+    }
+
+    fn find_savepoint(&self, name: &ast::Ident) -> Result<usize> {
+        let mut savepoints = self.savepoints.iter();
+        let found = savepoints.position(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| Error::savepoint_does_not_exist(name.as_str()))
     }
 
     /// The plan that is kept, or a new one.
@@ -219,8 +230,7 @@ impl StatementHost<'_, '_> {
         let context_hash = exec.session.planning_context_hash();
         let has_temporary = !exec.session.temporary_tables.is_empty();
         if let Some(kept) = kept.0.load_full()
-            && kept.context_hash == context_hash
-            && kept.cached.is_good(exec.catalog.version)
+            && kept.fits(context_hash, exec.catalog.version, exec.session)
             && !has_temporary
         {
             return Ok(kept);
@@ -241,22 +251,109 @@ impl StatementHost<'_, '_> {
         let plan =
             plan(&context).map_err(|failed| check::refuse(exec.session, accounts, failed))?;
         let is_kept = plan.cacheable && !has_temporary;
-        let new = Arc::new(KeptPlan {
+        let new = Arc::new(KeptPlan::new(
             context_hash,
-            cached: CachedPlan {
-                plan,
-                command: None,
-                catalog_version: exec.catalog.version,
-                sql: Box::default(),
-                source: None,
-                mask: None,
-                is_retired: AtomicBool::new(false),
-            },
-        });
+            exec.catalog.version,
+            plan,
+            None,
+        ));
         if is_kept {
             kept.0.store(Some(Arc::clone(&new)));
         }
         Ok(new)
+    }
+}
+
+impl StatementHost<'_, '_> {
+    /// The value of an expression of a statement that has no plan.
+    fn value_of(
+        &mut self,
+        program: &Program,
+        statement: &SqlStatement,
+        expression: &ast::Expr,
+        values: &[Value],
+    ) -> Result<Typed> {
+        let expression = Expression {
+            written: expression.clone(),
+            bound: None,
+            number: None,
+            planned: Planned::default(),
+            scope: Arc::clone(&statement.scope),
+        };
+        self.query_value(program, &expression, values)
+    }
+
+    /// CREATE TEMPORARY TABLE … SELECT.
+    fn create_from_query(
+        &mut self,
+        program: &Program,
+        statement: &SqlStatement,
+        create: &ast::CreateTable,
+        values: &[Value],
+    ) -> Result<Rows> {
+        let Some(query) = &create.query else {
+            return Err(Error::engine_error("a table without a query"));
+        };
+        let known = self.exec.session.temporary_tables.len();
+        let inputs = StatementInputs {
+            variables: Some(&*statement.scope as &dyn Variables),
+            types: &[],
+            values,
+        };
+        stored_statement::define(self.exec, &statement.statement, &program.sql, inputs)?;
+        if self.exec.session.temporary_tables.len() == known {
+            // IF NOT EXISTS, and it does.
+            return Ok(Rows::default());
+        }
+        let plan = |context: &Context<'_>| {
+            let context = Context {
+                variables: Some(&*statement.scope as &dyn Variables),
+                sql: &program.sql,
+                ..*context
+            };
+            filling::plan(create, query, &context)
+        };
+        let filled = self
+            .planned(&Planned::default(), plan)
+            .and_then(|kept| self.run(&kept.cached.plan, values));
+        if filled.is_err() {
+            let undo = filling::undo(create);
+            stored_statement::define(self.exec, &undo, &program.sql, StatementInputs::default())?;
+        }
+        filled
+    }
+
+    fn set(
+        &mut self,
+        program: &Program,
+        statement: &SqlStatement,
+        item: &ast::SetItem,
+        values: &[Value],
+    ) -> Result<()> {
+        match item {
+            ast::SetItem::User { name, value } => {
+                let (value, ty) = self.value_of(program, statement, value, values)?;
+                let name = name.0.to_lowercase();
+                self.exec.session.set_user_variable(&name, value, ty);
+                Ok(())
+            }
+            ast::SetItem::System { variable, value } => {
+                let given = match (value, bare_word(value)) {
+                    (ast::Expr::Default, _) => None,
+                    (_, Some(word)) if statement.scope.number(word).is_none() => {
+                        Some(Value::text(word))
+                    }
+                    _ => Some(self.value_of(program, statement, value, values)?.0),
+                };
+                stored_statement::set_variable(self.exec, variable, given)
+            }
+            ast::SetItem::Names { charset, collation } => {
+                stored_statement::set_names(self.exec, charset.as_ref(), collation.as_ref())
+            }
+            ast::SetItem::Charset(charset) => {
+                stored_statement::set_names(self.exec, charset.as_ref(), None)
+            }
+        }
     }
 }
 
@@ -285,6 +382,9 @@ impl Host for StatementHost<'_, '_> {
     ) -> Result<Typed> {
         let plan = |context: &Context<'_>| plan_expression(program, expression, context);
         let kept = self.planned(&expression.planned, plan)?;
+        if let Some(value) = &kept.value {
+            return Ok((self.evaluate(value, values)?, value.ty.clone()));
+        }
         let rows = self.run(&kept.cached.plan, values)?;
         rows.into_value()
             .ok_or_else(|| Error::engine_error("an expression without a value"))
@@ -303,16 +403,59 @@ impl Host for StatementHost<'_, '_> {
         values: &[Value],
     ) -> Result<Rows> {
         use ast::Statement as S;
+        self.exec.session.statement.changes_rows = false;
         match &statement.statement {
             S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) => {
                 let plan = |context: &Context<'_>| plan_statement(program, statement, context);
                 let kept = self.planned(&statement.planned, plan)?;
                 self.run(&kept.cached.plan, values)
             }
-            S::Begin { .. } | S::Commit(_) | S::Rollback(_) => Err(Error::commit_in_function()),
-            _ => Err(Error::not_supported_yet(
-                "this statement in a function or trigger",
-            )),
+            S::Do(expressions) => {
+                for expression in expressions {
+                    self.value_of(program, statement, expression, values)?;
+                }
+                self.exec.session.row_count = 0;
+                Ok(Rows::default())
+            }
+            S::Set(items) => {
+                for item in items {
+                    self.set(program, statement, item, values)?;
+                }
+                Ok(Rows::default())
+            }
+            S::Savepoint(name) => {
+                self.savepoints
+                    .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+                let savepoint = match &self.exec.view {
+                    View::Transaction(transaction) => Some(transaction.savepoint()),
+                    _ => None,
+                };
+                self.savepoints.push((name.clone(), savepoint));
+                Ok(Rows::default())
+            }
+            S::RollbackTo(name) => {
+                let at = self.find_savepoint(name)?;
+                if let View::Transaction(transaction) = &mut self.exec.view
+                    && let Some(savepoint) = self.savepoints[at].1
+                {
+                    transaction.rollback_to(savepoint);
+                }
+                self.savepoints.truncate(at + 1);
+                Ok(Rows::default())
+            }
+            S::ReleaseSavepoint(name) => {
+                let at = self.find_savepoint(name)?;
+                self.savepoints.truncate(at);
+                Ok(Rows::default())
+            }
+            S::CreateTable(create) if create.query.is_some() => {
+                self.create_from_query(program, statement, create, values)
+            }
+            definition => {
+                let inputs = StatementInputs::default();
+                stored_statement::define(self.exec, definition, &program.sql, inputs)?;
+                Ok(Rows::default())
+            }
         }
     }
 
@@ -321,7 +464,7 @@ impl Host for StatementHost<'_, '_> {
         program: &Program,
         call: &CallStatement,
         values: &[Value],
-    ) -> Result<Vec<(usize, Typed)>> {
+    ) -> Result<(Callee, Vec<(usize, Typed)>)> {
         let callee = find_procedure(self.exec.session, self.exec.catalog, &call.name)?;
         let modes = callee.check_arguments(call)?;
         let mut arguments = Vec::with_capacity(call.arguments.len());
@@ -336,8 +479,8 @@ impl Host for StatementHost<'_, '_> {
         let accounts = &self.exec.engine.accounts;
         let held = callee.enter(self.exec.session, accounts)?;
         let called = stack::reserve(LEVELS, || callee.run(arguments, self));
-        held.leave(self.exec.session);
-        called
+        callee.leave(held, self.exec.session);
+        Ok((callee, called?))
     }
 }
 

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use porpoise_catalog::virtual_table::{self, VirtualColumn, VirtualTable};
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
-use porpoise_types::Value;
+use porpoise_types::{Collation, Value, like};
 
 use crate::Exec;
 use crate::eval::Evaluate;
@@ -69,6 +69,9 @@ pub struct Lookup {
     pub schema: Option<CompactString>,
     /// The table or other object that the query asks for; `None` if it may be any.
     pub name: Option<CompactString>,
+    /// The pattern of LIKE, with its escape, that the names of variables match which the query asks
+    /// for; `None` if they may be any.
+    pub variable: Option<(CompactString, Option<char>)>,
 }
 
 impl Lookup {
@@ -90,7 +93,49 @@ impl Lookup {
 }
 
 impl Lookup {
-    /// Reads equalities on the schema's and the table's name out of a scan's conditions.
+    /// Whether the row of this variable may be part of the result.
+    pub fn wants_variable(&self, name: &str) -> bool {
+        self.variable.as_ref().is_none_or(|(pattern, escape)| {
+            let (name, pattern) = (name.as_bytes(), pattern.as_bytes());
+            like(name, pattern, *escape, Collation::UTF8MB4_0900_AI_CI)
+        })
+    }
+
+    /// Reads the pattern of LIKE on a variable's name, or the name that it is to be equal to, which
+    /// matches itself if it is taken for a pattern.
+    fn of_variable(
+        table: &VirtualTable,
+        slot: SlotId,
+        condition: &Expr,
+        exec: &mut Exec<'_>,
+    ) -> Result<Option<(CompactString, Option<char>)>> {
+        let (name, pattern, escape) = match &condition.kind {
+            ExprKind::Like {
+                operand,
+                pattern,
+                escape,
+                negated: false,
+                ..
+            } => (operand, pattern, *escape),
+            ExprKind::Compare {
+                op: Comparison::Eq,
+                left,
+                right,
+                ..
+            } => (left, right, None),
+            _ => return Ok(None),
+        };
+        if column_of(table, slot, name) != Some("VARIABLE_NAME") || reads(slot, pattern) {
+            return Ok(None);
+        }
+        Ok(match pattern.eval(exec)? {
+            Value::Text(text) => Some((text.as_str().into(), escape)),
+            _ => None,
+        })
+    }
+
+    /// Reads equalities on the schema's and the table's name out of a scan's conditions, and what
+    /// they say of a variable's.
     pub(crate) fn of(
         table: &VirtualTable,
         slot: SlotId,
@@ -110,6 +155,9 @@ impl Lookup {
         const NAME_COLUMNS: [&str; 2] = ["TABLE_NAME", "Table_name"];
         let mut lookup = Lookup::default();
         for condition in filter {
+            if lookup.variable.is_none() {
+                lookup.variable = Lookup::of_variable(table, slot, condition, exec)?;
+            }
             let ExprKind::Compare {
                 op: Comparison::Eq,
                 left,

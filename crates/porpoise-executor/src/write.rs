@@ -111,6 +111,9 @@ impl Exec<'_> {
 
     /// Inserts a row (encoded by the table's layout) under its key.
     pub fn insert_row(&mut self, table: &Table, key: &[u8], row: &[u8]) -> Result<Written> {
+        if self.fill_with(table, key, row)? {
+            return Ok(Written::Done);
+        }
         self.lock_to_insert(table.space, key)?;
         if table.primary_key().is_some()
             && Exec::read(&self.view, table.space, key, true, |_| ())?.is_some()
@@ -141,12 +144,15 @@ impl Exec<'_> {
         let mut value = Vec::new();
         let transaction = self.transaction()?;
         transaction.insert(table.space, key, row);
+        let mut bytes = key.len() + row.len();
         for (position, entry) in entries {
             let index = &table.indexes[position];
             index_entry::entry_value(table, index, key, row, &mut value);
             transaction.insert(index.space, &entry, &value);
+            bytes += entry.len() + value.len();
         }
         self.charge_changes()?;
+        self.note_filled(table, bytes)?;
         Ok(Written::Done)
     }
 

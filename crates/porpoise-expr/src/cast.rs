@@ -5,7 +5,7 @@
 
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_types::{
-    ConvertContext, DataType, DateTime, JsonError, Loss, Rounding, Value, convert,
+    ConvertContext, DataType, DateTime, EnumDef, JsonError, Loss, Rounding, Value, convert,
 };
 
 use super::{CastKind, EvalContext};
@@ -15,6 +15,8 @@ use super::{CastKind, EvalContext};
 pub enum Lost {
     /// "Truncated incorrect INTEGER value".
     Truncated(&'static str),
+    /// More characters or bytes than `CHAR(n)` or `BINARY(n)` takes.
+    Cut(&'static str, u32),
     /// "Incorrect datetime value".
     Incorrect(&'static str),
     /// A number had more digits than the DECIMAL; it became the greatest or the least.
@@ -48,17 +50,18 @@ pub fn cast_value(
             .warn(Level::Warning, warning.into_condition());
         return Ok(Value::Null);
     }
-    let cx = match value {
-        Value::Time(_) | Value::Json(_) => context.conversion(),
-        // Today is added to a TIME only, and takes a look at the time zone.
-        _ => context.vars().conversion_without_today(),
-    };
+    let cx = context.conversion_of(&value);
     let (value, loss) = cast(value, from, to, kind, &cx).map_err(|error| {
         Error::invalid_json_text_in_parameter(1, "cast_as_json", error.message, error.position)
     })?;
-    if let Some((kind_name, text)) = loss {
+    if let Some((kind_name, text)) = loss
+        && kind != CastKind::Silent
+    {
         let condition = match kind_name {
             Lost::Truncated(kind) => Error::truncated_wrong_value_truncated(kind, text),
+            Lost::Cut(kind, length) => {
+                Error::truncated_wrong_value_truncated(format_args!("{kind}({length})"), text)
+            }
             Lost::Incorrect(_) if let CastKind::Moment(name) = kind => {
                 return Err(Error::incorrect_literal(name, text));
             }
@@ -146,6 +149,10 @@ pub fn cast(
         }
         DataType::Int { .. } | DataType::Bit(_) | DataType::Year => {
             let number = numeric_text(value, from);
+            let of = match number {
+                Value::Decimal(_) => "DECIMAL",
+                _ => "INTEGER",
+            };
             if is_unsigned(to) {
                 let (converted, loss) = convert::to_uint(&number);
                 if loss == Loss::OutOfRange {
@@ -154,13 +161,13 @@ pub fn cast(
                     if loss != Loss::OutOfRange {
                         return Ok((
                             Value::UInt(signed as u64),
-                            lost(loss, Lost::Truncated("INTEGER"), &number),
+                            lost(loss, Lost::Truncated(of), &number),
                         ));
                     }
                 }
                 (
                     Value::UInt(converted),
-                    lost(loss, Lost::Truncated("INTEGER"), &number),
+                    lost(loss, Lost::Truncated(of), &number),
                 )
             } else {
                 let (converted, loss) = convert::to_int(&number);
@@ -170,13 +177,13 @@ pub fn cast(
                     if loss != Loss::OutOfRange {
                         return Ok((
                             Value::Int(unsigned as i64),
-                            lost(loss, Lost::Truncated("INTEGER"), &number),
+                            lost(loss, Lost::Truncated(of), &number),
                         ));
                     }
                 }
                 (
                     Value::Int(converted),
-                    lost(loss, Lost::Truncated("INTEGER"), &number),
+                    lost(loss, Lost::Truncated(of), &number),
                 )
             }
         }
@@ -221,7 +228,7 @@ pub fn cast(
             (Value::Decimal(rounded), note)
         }
         DataType::Date => {
-            let (converted, loss) = convert::to_date(&value, cx);
+            let (converted, loss) = convert::to_date_within_day(&value, cx);
             (
                 converted.map_or(Value::Null, Value::Date),
                 temporal_loss(
@@ -283,7 +290,7 @@ pub fn cast(
             let text = convert::to_text(&value, from);
             let mut bytes = bytes_of(value, from);
             let note =
-                (bytes.len() > *length as usize).then_some((Lost::Truncated("BINARY"), text));
+                (bytes.len() > *length as usize).then_some((Lost::Cut("BINARY", *length), text));
             bytes.resize(*length as usize, 0);
             (Value::Bytes(bytes), note)
         }
@@ -303,12 +310,15 @@ pub fn cast(
             match text.char_indices().nth(*length as usize) {
                 Some((end, _)) => {
                     let cut = Value::text(&text[..end]);
-                    (cut, Some((Lost::Truncated("CHAR"), text.to_string())))
+                    (cut, Some((Lost::Cut("CHAR", *length), text.to_string())))
                 }
                 None => (Value::Text(text), None),
             }
         }
         DataType::Text { .. } => (Value::Text(text_of(value, from, to)), None),
+        DataType::Enum(def) if kind == CastKind::Member => {
+            (Value::UInt(number_of_member(&value, def)), None)
+        }
         DataType::Enum(_) | DataType::Set(_) => {
             match porpoise_types::store(value.clone(), from, to, cx) {
                 Ok((stored, _)) => (stored, None),
@@ -316,6 +326,19 @@ pub fn cast(
             }
         }
     })
+}
+
+/// See [`CastKind::Member`].
+fn number_of_member(text: &Value, def: &EnumDef) -> u64 {
+    let text = text.as_bytes().unwrap_or_default();
+    let is_equal = |member: &str| def.collation.eq(member.as_bytes(), text);
+    let position = def.members.iter().position(|member| is_equal(member));
+    let none = if is_equal("") {
+        0
+    } else {
+        def.members.len() + 1
+    };
+    position.map_or(none, |position| position + 1) as u64
 }
 
 /// The first day of a YEAR, as a date or its midnight; NULL for the year 0000.

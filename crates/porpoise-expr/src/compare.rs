@@ -11,15 +11,7 @@ pub fn comparison(op: Comparison, left: &Value, right: &Value, domain: Domain) -
     if left.is_null() || right.is_null() {
         return (op == Comparison::NullSafeEq).then(|| left.is_null() && right.is_null());
     }
-    let order = compare(left, right, domain);
-    Some(match op {
-        Comparison::Eq | Comparison::NullSafeEq => order == Ordering::Equal,
-        Comparison::Ne => order != Ordering::Equal,
-        Comparison::Lt => order == Ordering::Less,
-        Comparison::Le => order != Ordering::Greater,
-        Comparison::Gt => order == Ordering::Greater,
-        Comparison::Ge => order != Ordering::Less,
-    })
+    Some(op.holds(compare(left, right, domain)))
 }
 
 /// The order of two values that are not NULL, in a domain.
@@ -52,6 +44,21 @@ pub fn compare(left: &Value, right: &Value, domain: Domain) -> Ordering {
                     .unwrap_or(Ordering::Equal),
             },
         },
+    }
+}
+
+impl Comparison {
+    /// Whether it is true of two values in this order.
+    #[inline]
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            Comparison::Eq | Comparison::NullSafeEq => order == Ordering::Equal,
+            Comparison::Ne => order != Ordering::Equal,
+            Comparison::Lt => order == Ordering::Less,
+            Comparison::Le => order != Ordering::Greater,
+            Comparison::Gt => order == Ordering::Greater,
+            Comparison::Ge => order != Ordering::Less,
+        }
     }
 }
 

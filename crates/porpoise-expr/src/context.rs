@@ -68,6 +68,15 @@ pub trait EvalContext {
         self.vars().conversion(self.started_us())
     }
 
+    /// What the conversion of a value needs to know: today is added to a TIME only, and takes a look
+    /// at the time zone.
+    fn conversion_of(&self, value: &Value) -> ConvertContext {
+        match value {
+            Value::Time(_) | Value::Json(_) => self.conversion(),
+            _ => self.vars().conversion_without_today(),
+        }
+    }
+
     /// Ends a statement that was killed, or whose time is up, and has one pause that computes by
     /// turns with others. Called once a row, and by every loop whose count nothing bounds.
     ///

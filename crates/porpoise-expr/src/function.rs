@@ -123,6 +123,8 @@ pub enum Returns {
     Bool,
     /// utf8mb4 text in the arguments' common collation, of at most so many characters.
     Text(u32),
+    /// As `Text`, of at most as many characters as the arguments say.
+    TextOf(fn(&[Expr]) -> u64),
     /// utf8mb4 text of at most so many characters that is the function's own: in the connection's
     /// collation, and weak in comparisons, whatever the arguments are.
     OwnText(fn(&[Expr]) -> u64),

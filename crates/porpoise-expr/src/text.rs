@@ -83,9 +83,11 @@ impl Expr {
                 operand,
                 kind:
                     CastKind::Implicit
+                    | CastKind::Silent
                     | CastKind::Exact
                     | CastKind::Moment(_)
                     | CastKind::MomentOrZero
+                    | CastKind::Member
                     | CastKind::Comparable { .. },
             } => operand.write_sql(names, out),
             ExprKind::Cast {
@@ -215,6 +217,13 @@ impl Expr {
                     value.write_sql(names, out);
                 }
                 out.push_str(" end)");
+            }
+            // Nobody has written these calls.
+            ExprKind::Call {
+                function,
+                arguments,
+            } if matches!(function.name, "AVERAGE" | "YEAR_NUMBER") => {
+                list(arguments, ",", out);
             }
             ExprKind::Call {
                 function,

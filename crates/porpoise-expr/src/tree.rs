@@ -195,6 +195,8 @@ pub enum ExprKind {
 pub enum CastKind {
     /// Lossless as far as the type allows, lenient, warns like an expression does (1292).
     Implicit,
+    /// Of a user variable to a double: it tells of nothing that it loses, as MySQL's don't.
+    Silent,
     /// CAST/CONVERT.
     Explicit,
     /// CAST/CONVERT to a text or bytes of no stated length: nothing is cut off, however long the
@@ -206,6 +208,9 @@ pub enum CastKind {
     /// Of a constant string that is compared with a value of this temporal type: one that is no
     /// date is refused (1525).
     Moment(&'static str),
+    /// Of a text to an ENUM whose members it is compared with: to the number of the one that equals
+    /// it by the collation, to 0 for the empty text, and to a number that no value has if none does.
+    Member,
     /// Of a string to a DATETIME that it is compared as: one that is no date is the zero date.
     MomentOrZero,
     /// Of a number to a DATETIME that it is compared as: one that is no moment lies between those
@@ -699,7 +704,7 @@ impl Expr {
                     function: g,
                     arguments: b,
                 },
-            ) => Arc::ptr_eq(f, g) && f.is_deterministic() && all(a, b),
+            ) => f.name() == g.name() && f.is_deterministic() && all(a, b),
             // Who names an expression by its alias has its subquery as well, not another that reads
             // alike.
             (

@@ -250,9 +250,10 @@ fn sum_type(arguments: &[Expr]) -> Result<(DataType, bool)> {
     })
 }
 
+/// `div_precision_increment`'s default.
+const INCREMENT: u8 = 4;
+
 fn average_type(arguments: &[Expr]) -> Result<(DataType, bool)> {
-    /// `div_precision_increment`'s default.
-    const INCREMENT: u8 = 4;
     let ty = arguments
         .first()
         .map_or(DataType::Null, |argument| argument.ty.clone());
@@ -385,9 +386,12 @@ impl Accumulator for Average {
     fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value> {
         let count = Decimal::new(self.count, 0);
         Ok(match self.sum.finish(context)? {
-            Value::Decimal(sum) => sum
-                .quotient(&count, self.scale.saturating_sub(sum.scale()))
-                .map_or(Value::Null, Value::Decimal),
+            Value::Decimal(sum) => {
+                // The sum of quotients has more digits than their type shows, and so has its part.
+                let shown = self.scale.saturating_sub(sum.scale());
+                sum.quotient(&count, shown.max(INCREMENT))
+                    .map_or(Value::Null, Value::Decimal)
+            }
             Value::Double(sum) => Value::Double(sum / self.count as f64),
             _ => Value::Null,
         })

@@ -183,6 +183,7 @@ fn interval(value: &Value, ty: &DataType, unit: IntervalUnit) -> Option<Interval
     let count = match value {
         // A text's amount ends with its first character that is no digit.
         Value::Text(text) => convert::integer_prefix(text.as_bytes()).0 as i64,
+        Value::Bytes(text) => convert::integer_prefix(text).0 as i64,
         other => convert::to_int(other).0,
     };
     Interval::from_count(count, unit)
@@ -338,8 +339,12 @@ fn months_of(function: &str, period: &Value) -> Result<i64> {
     Ok(full_year(period / 100) * 12 + period % 100 - 1)
 }
 
+/// The period of so many months since year 0; a year that no number holds wraps.
 fn period_of(months: i64) -> i64 {
-    months.div_euclid(12) * 100 + months.rem_euclid(12) + 1
+    months
+        .div_euclid(12)
+        .wrapping_mul(100)
+        .wrapping_add(months.rem_euclid(12) + 1)
 }
 
 /// Both sides must be of one kind.

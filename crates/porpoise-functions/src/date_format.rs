@@ -10,12 +10,22 @@ use porpoise_types::{DataType, Value};
 
 use crate::temporal::{moment, text, time};
 
+/// What two characters of a format become is shorter than this.
+const PART_CHARS: u64 = 20;
+
+/// How long a text of the second argument's format may be.
+pub(crate) fn formatted_chars(arguments: &[Expr]) -> u64 {
+    const LEAST: u64 = 255;
+    let format = arguments.get(1).map_or(0, |format| format.ty.max_chars());
+    LEAST.max(format.saturating_mul(PART_CHARS / 2))
+}
+
 pub static TABLE: &[Function] = &[
     pure(
         "DATE_FORMAT",
         exactly(2),
         &[ArgumentKind::LooseDate, ArgumentKind::String],
-        Returns::Text(255),
+        Returns::TextOf(formatted_chars),
         Eval::Strict(|call, values| {
             Ok(moment(&values[0])
                 .filter(|_| !text(&values[1]).is_empty())
@@ -43,7 +53,7 @@ pub static TABLE: &[Function] = &[
         "TIME_FORMAT",
         exactly(2),
         &[ArgumentKind::Time, ArgumentKind::String],
-        Returns::Text(255),
+        Returns::TextOf(formatted_chars),
         Eval::Strict(|_, values| {
             Ok(time(&values[0])
                 .and_then(|time| time_format(time, text(&values[1])))

@@ -1,14 +1,16 @@
 //! Strings in other spellings: hexadecimal, Base64, quoted; characters and their codes (MySQL 8.4
 //! manual, 14.8).
 
+use std::borrow::Cow;
+
 use porpoise_core::error::Result;
 use porpoise_expr::Expr;
 use porpoise_expr::function::{
-    ArgumentKind, Call, Eval, Function, Returns, at_least, exactly, pure,
+    ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
-use porpoise_types::{BlobSize, Charset, DataType, Value, convert};
+use porpoise_types::{BlobSize, Charset, DataType, Value, cancel, convert};
 
-use crate::string::{STRING, Units, bytes, bytes_type, long_type, string};
+use crate::string::{STRING, Units, bytes, bytes_type, constant_count, count, long_type, string};
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -72,14 +74,15 @@ pub static TABLE: &[Function] = &[
     ),
     pure(
         "WEIGHT_STRING",
-        exactly(1),
+        between(1, 2),
         &[ArgumentKind::Any],
         Returns::By(weight_type),
         Eval::Strict(weight_string),
     ),
 ];
 
-/// As many bytes as the longest text of the argument's type has weights.
+/// As many bytes as the longest text of the argument's type has weights, or one of the characters
+/// asked for.
 fn weight_type(arguments: &[Expr]) -> Result<DataType> {
     let Some(argument) = arguments.first() else {
         return Ok(DataType::Blob(BlobSize::Long));
@@ -89,7 +92,8 @@ fn weight_type(arguments: &[Expr]) -> Result<DataType> {
         true => 1,
         false => weight_bytes,
     };
-    let bytes = argument.ty.max_chars().saturating_mul(bytes_per_char);
+    let chars = constant_count(arguments.get(1)).unwrap_or(argument.ty.max_chars());
+    let bytes = chars.saturating_mul(bytes_per_char);
     Ok(match u32::try_from(bytes) {
         Ok(bytes) if u64::from(bytes) <= BlobSize::Normal.max_octets() => {
             DataType::Varbinary(bytes)
@@ -98,14 +102,40 @@ fn weight_type(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-/// NULL for what isn't a string.
+/// NULL for what isn't a string. `AS CHAR(n)` cuts off what is longer, and pads what is shorter where
+/// the collation does.
 fn weight_string(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let ty = &call.arguments[0].ty;
+    let arguments = call.arguments;
+    let ty = &arguments[0].ty;
     if !ty.is_string() {
         return Ok(Value::Null);
     }
-    let weights = ty.collation().weight_string(bytes(&values[0]));
-    Ok(Value::Bytes(weights))
+    let weighed = match values.get(1) {
+        None => Cow::Borrowed(bytes(&values[0])),
+        Some(chars) => {
+            let chars = count(chars);
+            if call.is_too_long(chars) {
+                return Ok(Value::Null);
+            }
+            Cow::Owned(of_length(bytes(&values[0]), ty, chars))
+        }
+    };
+    Ok(Value::Bytes(ty.collation().weight_string(&weighed)))
+}
+
+fn of_length(text: &[u8], ty: &DataType, count: usize) -> Vec<u8> {
+    if ty.is_binary_string() {
+        let mut padded = text.to_vec();
+        padded.resize(count, 0);
+        return padded;
+    }
+    let text = String::from_utf8_lossy(text);
+    let mut cut: String = text.chars().take(count).collect();
+    if ty.collation().pads_space() {
+        let missing = count - cut.chars().count();
+        cut.extend(std::iter::repeat_n(' ', missing));
+    }
+    cut.into_bytes()
 }
 
 /// Four characters for three bytes, in lines of 76.
@@ -209,7 +239,7 @@ pub(super) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     if text.len() % 2 == 1 {
         digits.push(0);
     }
-    for &byte in text {
+    for &byte in cancel::parts(text).flatten() {
         digits.push(char::from(byte).to_digit(16)? as u8);
     }
     Some(
@@ -249,7 +279,7 @@ fn quote(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         return Ok(Value::text("NULL"));
     }
     let mut out = vec![b'\''];
-    for &byte in bytes(&values[0]) {
+    for &byte in cancel::parts(bytes(&values[0])).flatten() {
         match byte {
             b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
             0 => out.extend_from_slice(b"\\0"),
@@ -270,6 +300,7 @@ fn to_base64(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut out = String::with_capacity(len);
     let mut column = 0;
     for chunk in source.chunks(3) {
+        cancel::step();
         if column == BASE64_LINE_CHARS {
             out.push('\n');
             column = 0;
@@ -290,8 +321,8 @@ fn to_base64(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 }
 
 fn from_base64(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let text: Vec<u8> = bytes(&values[0])
-        .iter()
+    let text: Vec<u8> = cancel::parts(bytes(&values[0]))
+        .flatten()
         .copied()
         .filter(|byte| !byte.is_ascii_whitespace())
         .collect();
@@ -301,6 +332,7 @@ fn from_base64(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let groups = text.len() / 4;
     for (number, chunk) in text.as_chunks::<4>().0.iter().enumerate() {
+        cancel::step();
         let padding = chunk.iter().rev().take_while(|&&byte| byte == b'=').count();
         if padding > 2 || (padding > 0 && number + 1 < groups) {
             return Ok(Value::Null);

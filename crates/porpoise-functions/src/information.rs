@@ -255,10 +255,13 @@ fn last_insert_id(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         if value.is_null() {
             return Ok(Value::Null);
         }
-        call.context.vars_mut().last_insert_id = match value {
+        let id = match value {
             Value::Int(v) => *v as u64,
             other => convert::to_uint(other).0,
         };
+        let vars = call.context.vars_mut();
+        vars.last_insert_id = id;
+        vars.statement.gave_insert_id = true;
     }
     Ok(Value::UInt(call.context.vars().last_insert_id))
 }

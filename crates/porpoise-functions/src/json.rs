@@ -62,7 +62,8 @@ pub static TABLE: &[Function] = &[
         between(2, 3),
         &[ArgumentKind::Any, ArgumentKind::Any, ArgumentKind::String],
         Returns::Bool,
-        Eval::Strict(contains),
+        // Not strict: NULL where the path leads nowhere, though no argument is NULL.
+        Eval::Values(contains),
     ),
     pure(
         "JSON_CONTAINS_PATH",
@@ -451,6 +452,9 @@ fn extract(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 
 /// A scalar as text. NULL for nothing, for many values, for arrays and objects.
 fn contains(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    if values.iter().any(Value::is_null) {
+        return Ok(Value::Null);
+    }
     let target = document(values, 0, "json_contains")?;
     let candidate = document(values, 1, "json_contains")?;
     let found = plain_path(values, 2)?;

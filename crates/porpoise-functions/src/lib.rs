@@ -36,7 +36,7 @@ mod uuid;
 
 use std::sync::LazyLock;
 
-pub use aggregate::find as find_aggregate;
+pub use aggregate::{AGGREGATES, find as find_aggregate};
 use hashbrown::HashMap;
 
 use porpoise_expr::function::Function;
@@ -67,6 +67,11 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock::n
         .map(|function| (function.name, function))
         .collect()
 });
+
+/// All scalar functions, in the order of their families.
+pub fn all() -> impl Iterator<Item = &'static Function> {
+    FAMILIES.iter().copied().flatten()
+}
 
 /// Looks a function up by name, in any case.
 pub fn find(name: &str) -> Option<&'static Function> {

@@ -6,7 +6,7 @@ use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure,
 };
 use porpoise_expr::{Expr, ExprKind};
-use porpoise_types::{DataType, Decimal, Rounding, Value, convert};
+use porpoise_types::{DataType, Decimal, Rounding, Value, cancel, convert};
 
 macro_rules! real {
     ($name:literal, $f:expr) => {
@@ -150,7 +150,7 @@ pub static TABLE: &[Function] = &[
         exactly(1),
         &[ArgumentKind::Double],
         Returns::Double,
-        Eval::Strict(|call, values| logarithm(call, double(&values[0]), f64::log2)),
+        Eval::Strict(|call, values| logarithm(call, double(&values[0]), binary_logarithm)),
     ),
     pure(
         "MOD",
@@ -241,7 +241,7 @@ pub static TABLE: &[Function] = &[
         "FORMAT_BYTES",
         exactly(1),
         &[ArgumentKind::Double],
-        Returns::Text(11),
+        Returns::Text(17),
         Eval::Strict(format_bytes),
     ),
     pure(
@@ -420,17 +420,14 @@ fn conv(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 }
 
 fn crc32(bytes: &[u8]) -> u32 {
-    /// CRC-32 as in Ethernet, reflected.
-    const POLYNOMIAL: u32 = 0xEDB8_8320;
-    !bytes.iter().fold(!0u32, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            if crc & 1 == 1 {
-                crc >> 1 ^ POLYNOMIAL
-            } else {
-                crc >> 1
-            }
-        })
-    })
+    let mut crc = crc32fast::Hasher::new();
+    cancel::parts(bytes).for_each(|part| crc.update(part));
+    crc.finalize()
+}
+
+/// As MySQL computes it, to the last digit.
+fn binary_logarithm(x: f64) -> f64 {
+    x.ln() / std::f64::consts::LN_2
 }
 
 fn logarithm(call: &mut Call<'_>, value: f64, log: fn(f64) -> f64) -> Result<Value> {
@@ -625,8 +622,19 @@ fn format_bytes(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(Value::text(if unit == 0 {
         format!("{:4} {}", value.trunc() as i64, UNITS[0])
     } else {
-        format!("{value:.2} {}", UNITS[unit])
+        in_unit(value, UNITS[unit])
     }))
+}
+
+/// With two decimals, or with an exponent where that would be long.
+fn in_unit(value: f64, unit: &str) -> String {
+    const PLAIN_MAX: f64 = 1e5;
+    if value.abs() < PLAIN_MAX {
+        return format!("{value:.2} {unit}");
+    }
+    let text = format!("{value:.2e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{digits}e+{exponent:0>2} {unit}")
 }
 
 /// A number of picoseconds in the largest unit that it has one of.
@@ -640,17 +648,10 @@ fn format_pico_time(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         (1e6, "us"),
         (1e3, "ns"),
     ];
-    /// From here on days have an exponent.
-    const DAYS_PLAIN_MAX: f64 = 1e5;
     let value = double(&values[0]);
     let unit = UNITS.iter().find(|(size, _)| value.abs() >= *size);
     Ok(Value::text(match unit {
         None => format!("{:3} ps", value.trunc() as i64),
-        Some((size, name)) if (value / size).abs() >= DAYS_PLAIN_MAX => {
-            let text = format!("{:.2e}", value / size);
-            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-            format!("{digits}e+{exponent:0>2} {name}")
-        }
-        Some((size, name)) => format!("{:.2} {name}", value / size),
+        Some((size, name)) => in_unit(value / size, name),
     }))
 }

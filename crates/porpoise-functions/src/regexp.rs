@@ -31,9 +31,29 @@ use crate::string::bytes;
 
 /// How many compiled patterns a thread keeps.
 const COMPILED_MAX: usize = 64;
+/// How many bytes they take, about; the last one is kept in any case, for the next row.
+const COMPILED_BYTES_MAX: usize = 8 << 20;
 
 thread_local! {
-    static COMPILED: RefCell<HashMap<(Flags, Box<str>), Rc<Pattern>>> = RefCell::default();
+    static COMPILED: RefCell<Compiled> = RefCell::default();
+}
+
+/// Patterns that a thread keeps.
+#[derive(Default)]
+struct Compiled {
+    patterns: HashMap<(Flags, Box<str>), Rc<Pattern>>,
+    bytes: usize,
+}
+
+impl Compiled {
+    fn keep(&mut self, key: (Flags, Box<str>), pattern: Rc<Pattern>) {
+        let bytes = key.1.len() + pattern.parsed.bytes();
+        if self.patterns.len() >= COMPILED_MAX || self.bytes + bytes > COMPILED_BYTES_MAX {
+            *self = Compiled::default();
+        }
+        self.bytes += bytes;
+        self.patterns.insert(key, pattern);
+    }
 }
 
 fn text(value: &Value) -> Cow<'_, str> {
@@ -226,16 +246,11 @@ fn compile(call: &Call<'_>, pattern: &Value, match_type: Option<&Value>) -> Resu
         }
     }
     let key = (flags, Box::from(pattern));
-    if let Some(known) = COMPILED.with_borrow(|compiled| compiled.get(&key).cloned()) {
+    if let Some(known) = COMPILED.with_borrow(|compiled| compiled.patterns.get(&key).cloned()) {
         return Ok(known);
     }
     let pattern = Rc::new(Pattern::new(&key.1, flags)?);
-    COMPILED.with_borrow_mut(|compiled| {
-        if compiled.len() >= COMPILED_MAX {
-            compiled.clear();
-        }
-        compiled.insert(key, Rc::clone(&pattern));
-    });
+    COMPILED.with_borrow_mut(|compiled| compiled.keep(key, Rc::clone(&pattern)));
     Ok(pattern)
 }
 

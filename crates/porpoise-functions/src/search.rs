@@ -3,13 +3,14 @@
 //! What is equal is said by the arguments' common collation. Regular expressions are in
 //! [`crate::regexp`].
 
+use memchr::memmem;
 use porpoise_core::error::Result;
 use porpoise_expr::Pace;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
 use porpoise_expr::typing::{Class, class};
-use porpoise_types::{DataType, Value, convert};
+use porpoise_types::{DataType, Value, cancel, convert};
 
 use crate::regexp;
 use crate::string::{STRING, Units, bytes, collation, long_type, string};
@@ -165,6 +166,7 @@ fn find_in_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let spaces = |text: &[u8]| text.iter().rev().take_while(|&&byte| byte == b' ').count();
     let found = list
         .split(|&byte| byte == b',')
+        .inspect(|_| cancel::step())
         .position(|member| collation.eq(member, wanted) && spaces(member) == spaces(wanted));
     Ok(Value::Int(found.map_or(0, |position| position as i64 + 1)))
 }
@@ -184,13 +186,14 @@ fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> Result<i6
     let collation = collation(call);
     let mut start = units.offset(from as usize - 1);
     let mut position = from;
-    // In a character set of single bytes a character is as long as any other, however it lies here.
+    // In a character set of single bytes a character is as long as any other, however it lies here,
+    // and printable characters of ASCII are equal one by one.
     if let Value::Text(text) = text
-        && collation.charset().max_len() == 1
+        && (collation.charset().max_len() == 1 || is_printable(source) && is_printable(wanted))
     {
         let check = || call.context.check_interrupt();
         return Ok(match collation.find(source, wanted, start, check)? {
-            Some(found) => from + text[start..found.start].chars().count() as i64,
+            Some(found) => from + Units::Text(&text[start..found.start]).len() as i64,
             None => 0,
         });
     }
@@ -207,6 +210,11 @@ fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> Result<i6
     Ok(0)
 }
 
+/// Whether a text has ASCII characters only, each of which shows or is a space.
+fn is_printable(text: &[u8]) -> bool {
+    text.iter().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let (source, from, to) = (bytes(&values[0]), bytes(&values[1]), bytes(&values[2]));
     if from.is_empty() {
@@ -214,18 +222,18 @@ fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     }
     let mut out = Vec::with_capacity(source.len());
     let (mut at, mut pace) = (0, Pace::default());
-    while at < source.len() {
-        pace.walk(call.context, from.len())?;
-        if source[at..].starts_with(from) {
-            out.extend_from_slice(to);
-            at += from.len();
-        } else {
-            out.push(source[at]);
-            at += 1;
-        }
+    for found in memmem::find_iter(source, from) {
+        pace.walk(call.context, found - at + from.len())?;
+        out.extend_from_slice(&source[at..found]);
+        out.extend_from_slice(to);
+        at = found + from.len();
         if call.is_too_long(out.len()) {
             return Ok(Value::Null);
         }
+    }
+    out.extend_from_slice(&source[at..]);
+    if call.is_too_long(out.len()) {
+        return Ok(Value::Null);
     }
     Ok(string(call, out))
 }

@@ -9,7 +9,7 @@ use porpoise_expr::function::{
 };
 use porpoise_expr::typing;
 use porpoise_expr::{Expr, ExprKind};
-use porpoise_types::{BlobSize, Collation, CompactString, DataType, Value, convert};
+use porpoise_types::{BlobSize, Collation, CompactString, DataType, Value, cancel, convert};
 
 pub(super) const STRING: &[ArgumentKind] = &[ArgumentKind::String];
 
@@ -49,7 +49,7 @@ pub static TABLE: &[Function] = &[
         "CONCAT_WS",
         at_least(2),
         &[ArgumentKind::Mixed],
-        Returns::By(concat_type),
+        Returns::By(separated_type),
         Eval::Values(concat_ws),
     ),
     pure(
@@ -137,7 +137,7 @@ pub static TABLE: &[Function] = &[
         "MAKE_SET",
         at_least(2),
         &[ArgumentKind::Integer, ArgumentKind::Mixed],
-        Returns::By(rest_type),
+        Returns::By(set_type),
         Eval::Values(make_set),
     ),
     pure(
@@ -443,13 +443,31 @@ fn sized(arguments: &[Expr], chars: u64) -> Result<DataType> {
 }
 
 fn concat_type(arguments: &[Expr]) -> Result<DataType> {
+    sized(arguments, chars_of(arguments))
+}
+
+/// Characters of all of them.
+fn chars_of(arguments: &[Expr]) -> u64 {
+    let chars = arguments.iter().map(|argument| argument.ty.max_chars());
+    chars.fold(0, u64::saturating_add)
+}
+
+/// The first argument stands between all others.
+fn separated_type(arguments: &[Expr]) -> Result<DataType> {
+    let separator = arguments.first().map_or(0, |first| first.ty.max_chars());
+    let gaps = arguments.len().saturating_sub(2) as u64;
+    let values = chars_of(arguments.get(1..).unwrap_or_default());
     sized(
         arguments,
-        arguments
-            .iter()
-            .map(|argument| argument.ty.max_chars())
-            .fold(0, u64::saturating_add),
+        values.saturating_add(separator.saturating_mul(gaps)),
     )
+}
+
+/// All arguments but the first, with commas between.
+fn set_type(arguments: &[Expr]) -> Result<DataType> {
+    let members = arguments.get(1..).unwrap_or_default();
+    let commas = members.len().saturating_sub(1) as u64;
+    sized(members, chars_of(members).saturating_add(commas))
 }
 
 fn rest_type(arguments: &[Expr]) -> Result<DataType> {
@@ -461,7 +479,7 @@ pub(super) fn long_type(arguments: &[Expr]) -> Result<DataType> {
 }
 
 /// A count that the statement says, and nothing else decides.
-fn constant_count(argument: Option<&Expr>) -> Option<u64> {
+pub(super) fn constant_count(argument: Option<&Expr>) -> Option<u64> {
     match argument.map(|argument| &argument.kind) {
         Some(ExprKind::Literal(Value::Int(count))) => Some(u64::try_from(*count).unwrap_or(0)),
         Some(ExprKind::Literal(Value::UInt(count))) => Some(*count),
@@ -747,9 +765,18 @@ fn in_blocks(
     Ok(())
 }
 
+fn reversed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices().rev() {
+        cancel::passed(at, at + c.len_utf8());
+        out.push(c);
+    }
+    out
+}
+
 fn reverse(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(match Units::of(&values[0]) {
-        Units::Text(text) => Value::text(text.chars().rev().collect::<String>()),
+        Units::Text(text) => Value::text(reversed(text)),
         Units::Bytes(bytes) => Value::Bytes(bytes.iter().rev().copied().collect()),
     })
 }
@@ -767,7 +794,7 @@ fn soundex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         _ => '0',
     };
     let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
-    let mut letters = text.chars().filter(|c| c.is_alphabetic());
+    let mut letters = cancel::chars(&text).filter(|c| c.is_alphabetic());
     let Some(first) = letters.next() else {
         return Ok(string(call, Vec::new()));
     };

@@ -4,11 +4,12 @@
 //! first (`EXTRACT('YEAR', d)`), which the planner writes there. Bad dates are NULL with warning
 //! 1292, which the conversion of the argument gives.
 
+use crate::date_format::formatted_chars;
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure, stable,
 };
-use porpoise_expr::{Expr, ExprKind};
+use porpoise_expr::{Expr, ExprKind, typing};
 use porpoise_types::temporal::format::date_format;
 use porpoise_types::{
     Collation, DataType, Date, DateTime, Decimal, Interval, IntervalUnit, Time, TimeZone, Value,
@@ -408,11 +409,10 @@ pub(super) fn time(value: &Value) -> Option<Time> {
     }
 }
 
+/// A text, or a binary string that is one.
 pub(super) fn text(value: &Value) -> &str {
-    match value {
-        Value::Text(text) => text,
-        _ => "",
-    }
+    let bytes = value.as_bytes().unwrap_or_default();
+    std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 pub(super) fn unit(value: &Value) -> Option<IntervalUnit> {
@@ -589,10 +589,7 @@ fn from_unixtime_type(arguments: &[Expr]) -> Result<DataType> {
         1 => DataType::DateTime {
             fsp: fraction(&arguments[0].ty),
         },
-        _ => DataType::Varchar {
-            length: 255,
-            collation: Collation::UTF8MB4_0900_AI_CI,
-        },
+        _ => typing::text_type(formatted_chars(arguments), Collation::UTF8MB4_0900_AI_CI),
     })
 }
 

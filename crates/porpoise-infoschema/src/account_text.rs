@@ -8,13 +8,6 @@ use porpoise_core::quote::{name, quoted};
 /// SHOW GRANTS: a row each.
 pub fn grants(account: &Account, grants: &Grants) -> Vec<String> {
     let to = format!("{}@{}", name(&account.user), name(&account.host));
-    let with_option = |set: Set| {
-        if set.has(Privilege::GrantOption) {
-            " WITH GRANT OPTION"
-        } else {
-            ""
-        }
-    };
     let mut rows = Vec::new();
     let global: Vec<&str> = grants.global.names().collect();
     let global = if global.is_empty() {
@@ -83,6 +76,7 @@ pub fn grants(account: &Account, grants: &Grants) -> Vec<String> {
             with_option(grant.privileges)
         ));
     }
+    rows.extend(routines(grants, &to));
     for right in &account.proxies {
         let on = format!("{}@{}", name(&right.user), name(&right.host));
         let suffix = if right.grantable {
@@ -115,6 +109,42 @@ fn list(set: Set, at: u8) -> String {
     } else {
         names.join(", ")
     }
+}
+
+fn with_option(set: Set) -> &'static str {
+    match set.has(Privilege::GrantOption) {
+        true => " WITH GRANT OPTION",
+        false => "",
+    }
+}
+
+/// What is granted on routines: procedures first.
+fn routines(grants: &Grants, to: &str) -> Vec<String> {
+    let mut routines: Vec<_> = grants.routines.iter().collect();
+    routines.sort_by_key(|grant| {
+        let routine = &grant.routine;
+        let name = routine.name.to_lowercase();
+        (routine.is_function, routine.schema.clone(), name)
+    });
+    let rows = routines.into_iter().map(|grant| {
+        let names: Vec<&str> = grant.privileges.names().collect();
+        let kind = match grant.routine.is_function {
+            true => "FUNCTION",
+            false => "PROCEDURE",
+        };
+        let privileges = match names.is_empty() {
+            true => "USAGE".to_string(),
+            false => names.join(", "),
+        };
+        let on = format!(
+            "{}.{}",
+            name(&grant.routine.schema),
+            name(&grant.routine.name.to_lowercase())
+        );
+        let option = with_option(grant.privileges);
+        format!("GRANT {privileges} ON {kind} {on} TO {to}{option}")
+    });
+    rows.collect()
 }
 
 /// SHOW CREATE USER.

@@ -12,7 +12,7 @@ use porpoise_accounts::{Account, Grants, TableGrant};
 use porpoise_core::privilege::{Privilege, Set};
 use porpoise_types::{DateTime, EnumDef, IntWidth, Json, JsonValue};
 
-use super::privileges::visible_accounts;
+use super::privileges::all_accounts;
 use super::*;
 
 pub const TABLES: &[VirtualSource] = &[
@@ -67,8 +67,7 @@ pub const TABLES: &[VirtualSource] = &[
             ("Proc_priv", routine_set, false),
             ("Timestamp", second, false),
         ],
-        // There are no routines that anything could be granted on.
-        |_, _, _| Ok(()),
+        procs_priv,
     ),
     source(
         "proxies_priv",
@@ -212,7 +211,7 @@ fn routine_type() -> DataType {
 }
 
 pub(super) fn routine_set() -> DataType {
-    DataType::Set(members(&["Execute", "Alter Routine", "Grant"]))
+    DataType::Set(members(&ROUTINE_SET.map(|(name, _)| name)))
 }
 
 pub(super) fn table_set() -> DataType {
@@ -224,6 +223,13 @@ pub(super) fn column_set() -> DataType {
 }
 
 /// The members of `Table_priv`.
+/// The members of `Proc_priv`.
+pub(super) const ROUTINE_SET: [(&str, Privilege); 3] = [
+    ("Execute", Privilege::Execute),
+    ("Alter Routine", Privilege::AlterRoutine),
+    ("Grant", Privilege::GrantOption),
+];
+
 pub(super) const TABLE_SET: [(&str, Privilege); 13] = [
     ("Select", Privilege::Select),
     ("Insert", Privilege::Insert),
@@ -492,7 +498,7 @@ fn user_row(exec: &Exec<'_>, account: &Account, grants: &Grants) -> Vec<Value> {
 }
 
 fn user(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, grants) in visible_accounts(exec) {
+    for (account, grants) in all_accounts(exec) {
         let values = user_row(exec, &account, &grants);
         row(exec, &values)?;
     }
@@ -500,7 +506,7 @@ fn user(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 }
 
 fn db(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, grants) in visible_accounts(exec) {
+    for (account, grants) in all_accounts(exec) {
         for grant in &grants.schemas {
             let mut values = vec![
                 text(&account.host),
@@ -519,7 +525,7 @@ fn db(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 // ---------------------------------------------------------------------------------------------------------
 
 fn global_grants(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, grants) in visible_accounts(exec) {
+    for (account, grants) in all_accounts(exec) {
         for (name, passes_on) in &grants.dynamic {
             let values = [
                 text(&account.user),
@@ -542,7 +548,7 @@ fn granted_at(exec: &Exec<'_>, grant: &TableGrant) -> Value {
 }
 
 fn tables_priv(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, grants) in visible_accounts(exec) {
+    for (account, grants) in all_accounts(exec) {
         for grant in &grants.tables {
             let columns = grant.columns.iter();
             let on_columns = columns.fold(Set::NONE, |set, (_, held)| set.with(*held));
@@ -563,7 +569,7 @@ fn tables_priv(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 }
 
 fn columns_priv(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, grants) in visible_accounts(exec) {
+    for (account, grants) in all_accounts(exec) {
         for grant in &grants.tables {
             for (column, held) in &grant.columns {
                 let values = [
@@ -582,8 +588,28 @@ fn columns_priv(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
     Ok(())
 }
 
+fn procs_priv(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for (account, grants) in all_accounts(exec) {
+        for grant in &grants.routines {
+            let kind = u64::from(!grant.routine.is_function) + 1;
+            let values = [
+                text(&account.host),
+                text(&grant.routine.schema),
+                text(&account.user),
+                text(&grant.routine.name),
+                Value::UInt(kind),
+                text(&grant.grantor),
+                set_value(&ROUTINE_SET, grant.privileges),
+                second_at(exec, grant.granted_us),
+            ];
+            row(exec, &values)?;
+        }
+    }
+    Ok(())
+}
+
 fn proxies_priv(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, _) in visible_accounts(exec) {
+    for (account, _) in all_accounts(exec) {
         for right in &account.proxies {
             let values = [
                 text(&account.host),
@@ -601,7 +627,7 @@ fn proxies_priv(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 }
 
 fn role_edges(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, grants) in visible_accounts(exec) {
+    for (account, grants) in all_accounts(exec) {
         for role in &grants.roles {
             let values = [
                 text(&role.host),
@@ -617,7 +643,7 @@ fn role_edges(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 }
 
 fn default_roles(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, grants) in visible_accounts(exec) {
+    for (account, grants) in all_accounts(exec) {
         for role in grants.roles.iter().filter(|role| role.default) {
             let values = [
                 text(&account.host),
@@ -632,7 +658,7 @@ fn default_roles(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 }
 
 fn password_history(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    for (account, _) in visible_accounts(exec) {
+    for (account, _) in all_accounts(exec) {
         for password in &account.former_passwords {
             let values = [
                 text(&account.host),

@@ -4,6 +4,7 @@
 //! What this engine has none of has no rows: pages and a buffer pool of them, tablespaces of single
 //! tables, compression, full-text indexes. Spaces stand for InnoDB's tablespaces and index numbers.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use porpoise_catalog::{Column, Index, IndexKind, IndexPart, ReferenceAction, Relation, Table};
@@ -126,7 +127,7 @@ fn tables(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
             Value::UInt(0),
             text("Single"),
             Value::Int(0),
-            Value::Int(0),
+            Value::Int(table.layout.steps() as i64),
         ];
         row(exec, &values)?;
     }
@@ -143,13 +144,27 @@ fn columns(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
                 Value::Int(main_type(&column.ty)),
                 Value::Int(precise_type(column)),
                 Value::Int(stored_length(&column.ty)),
-                Value::Int(0),
-                Value::Null,
+                Value::Int(column.added.is_some().into()),
+                added_value(&table, position),
             ];
             row(exec, &values)?;
         }
     }
     Ok(())
+}
+
+/// INNODB_COLUMNS.DEFAULT_VALUE: the bytes, in hexadecimal, that rows have for a column that was
+/// added to them.
+fn added_value(table: &Table, column: usize) -> Value {
+    let Some(stored) = table.layout.added_bytes(column) else {
+        return Value::Null;
+    };
+    let mut hex = String::with_capacity(2 * stored.len());
+    for byte in stored {
+        // Writing to a string can't fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    text(&hex)
 }
 
 /// INNODB_COLUMNS.MTYPE.

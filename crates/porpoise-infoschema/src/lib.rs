@@ -16,7 +16,8 @@
 //! | [`system_tables`] | what else the schema `mysql` has: time zones, help, logs |
 //! | [`variables`] | system variables and status counters |
 //! | [`programs`] | procedures, functions, their parameters, triggers |
-//! | [`empty_tables`] | tables that are always empty: events, partitions |
+//! | [`events`] | events |
+//! | [`empty_tables`] | tables that are always empty: files, partitions |
 //!
 //! A row is shown only to sessions with a privilege on what it describes (MySQL 8.4 manual, 28.1).
 
@@ -25,6 +26,7 @@
 pub mod account_text;
 mod connection_attributes;
 mod empty_tables;
+mod events;
 mod grant_tables;
 mod innodb;
 mod locks;
@@ -33,6 +35,7 @@ mod privileges;
 mod programs;
 mod roles;
 mod server;
+pub use programs::{Sight, sight};
 pub mod show;
 mod system_tables;
 mod variables;
@@ -58,6 +61,7 @@ const FAMILIES: &[&[VirtualSource]] = &[
     roles::TABLES,
     variables::TABLES,
     programs::TABLES,
+    events::TABLES,
     empty_tables::TABLES,
 ];
 

@@ -43,6 +43,7 @@ struct Lock {
     lock_type: &'static str,
     duration: &'static str,
     is_granted: bool,
+    /// Of whom; 0 for a prepared XA branch that no session is at.
     session: u64,
 }
 
@@ -63,7 +64,10 @@ impl Lock {
                 "PENDING"
             }),
             text(""),
-            Value::UInt(self.session),
+            match self.session {
+                0 => Value::Null,
+                session => Value::UInt(session),
+            },
             Value::Null,
         ]
     }
@@ -106,10 +110,21 @@ fn all_locks(exec: &Exec<'_>) -> Vec<Lock> {
             tables.map(|(table, mode)| inside(Object::Table(table), mode, Duration::Transaction)),
         );
     }
+    // Those of prepared XA branches are no session's, or that of the session which stays at them.
+    for (owner, tables) in exec.engine.xa.locked_tables() {
+        found.extend(tables.into_iter().map(|(table, usage)| MdlRow {
+            session: owner.unwrap_or(0),
+            object: Object::Table(table),
+            mode: usage.mode(),
+            duration: Duration::Transaction,
+            is_granted: true,
+        }));
+    }
     let lock = |shown: MdlRow| {
         let (kind, object) = match shown.object {
             Object::Global => ("GLOBAL", (None, None, 0)),
             Object::Commit => ("COMMIT", (None, None, 0)),
+            Object::Backup => ("BACKUP LOCK", (None, None, 0)),
             Object::Schema(name) => ("SCHEMA", (Some(name), None, 0)),
             Object::Table(table) => {
                 // What is being dropped has no name any more.

@@ -72,19 +72,27 @@ pub const TABLES: &[VirtualSource] = &[
     },
 ];
 
+/// All accounts with their grants, as the tables of `mysql` have them: who reads such a table has SELECT on
+/// it, or reads through a view of somebody who has.
+pub(super) fn all_accounts(exec: &Exec<'_>) -> Vec<(Arc<Account>, Arc<Grants>)> {
+    let accounts = exec.engine.accounts.all().into_iter();
+    accounts
+        .map(|account| (account.clone(), account.grants.load_full()))
+        .collect()
+}
+
 /// Accounts that the session may see, with their grants: its own, or all with SELECT on `mysql`.
-pub(super) fn visible_accounts(exec: &Exec<'_>) -> Vec<(Arc<Account>, Arc<Grants>)> {
+fn visible_accounts(exec: &Exec<'_>) -> Vec<(Arc<Account>, Arc<Grants>)> {
     let all =
         grants(exec.session).is_none_or(|grants| grants.on_schema("mysql").has(Privilege::Select));
     let own = exec.session.account.clone();
-    let accounts = exec.engine.accounts.all().into_iter().filter(|account| {
+    let mut accounts = all_accounts(exec);
+    accounts.retain(|(account, _)| {
         all || own
             .as_ref()
             .is_some_and(|own| own.user == account.user && own.host == account.host)
     });
     accounts
-        .map(|account| (account.clone(), account.grants.load_full()))
-        .collect()
 }
 
 fn names(set: Set) -> Vec<&'static str> {

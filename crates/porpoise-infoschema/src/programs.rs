@@ -4,10 +4,13 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use porpoise_accounts::Account;
+use porpoise_accounts::routine::RoutineName;
 use porpoise_catalog::StoredProgram;
 use porpoise_catalog::program::{ProgramKind, ProgramRecord, TriggerRecord};
+use porpoise_catalog::program_statistics::Times;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::privilege::Privilege;
 use porpoise_core::quote;
@@ -26,6 +29,45 @@ use crate::objects::{CATALOG, type_columns, type_word, visible_schemas};
 use crate::show::ShowContext;
 
 pub const TABLES: &[VirtualSource] = &[
+    VirtualSource {
+        schema: "performance_schema",
+        name: "events_statements_summary_by_program",
+        columns: &[
+            ("OBJECT_TYPE", name, false),
+            ("OBJECT_SCHEMA", exact, false),
+            ("OBJECT_NAME", name, false),
+            ("COUNT_STAR", ubig, false),
+            ("SUM_TIMER_WAIT", ubig, false),
+            ("MIN_TIMER_WAIT", ubig, false),
+            ("AVG_TIMER_WAIT", ubig, false),
+            ("MAX_TIMER_WAIT", ubig, false),
+            ("COUNT_STATEMENTS", ubig, false),
+            ("SUM_STATEMENTS_WAIT", ubig, false),
+            ("MIN_STATEMENTS_WAIT", ubig, false),
+            ("AVG_STATEMENTS_WAIT", ubig, false),
+            ("MAX_STATEMENTS_WAIT", ubig, false),
+            ("SUM_ERRORS", ubig, false),
+        ],
+        rows: summary,
+    },
+    VirtualSource {
+        schema: "performance_schema",
+        name: "events_statements_summary_by_program_line",
+        columns: &[
+            ("OBJECT_TYPE", name, false),
+            ("OBJECT_SCHEMA", exact, false),
+            ("OBJECT_NAME", name, false),
+            ("LINE", uint, false),
+            ("STATEMENT", long, true),
+            ("COUNT_STAR", ubig, false),
+            ("SUM_TIMER_WAIT", ubig, false),
+            ("MIN_TIMER_WAIT", ubig, false),
+            ("AVG_TIMER_WAIT", ubig, false),
+            ("MAX_TIMER_WAIT", ubig, false),
+            ("SUM_ERRORS", ubig, false),
+        ],
+        rows: summary_by_line,
+    },
     VirtualSource {
         schema: "information_schema",
         name: "ROUTINES",
@@ -119,7 +161,7 @@ pub const TABLES: &[VirtualSource] = &[
 ];
 
 /// A program and what its text says.
-struct Parsed {
+pub(crate) struct Parsed {
     program: Arc<StoredProgram>,
     statement: ast::CreateProgram,
     mode: SqlMode,
@@ -127,7 +169,7 @@ struct Parsed {
 
 impl Parsed {
     /// `None` for a text that can't be read, which no CREATE leaves.
-    fn of(program: &Arc<StoredProgram>) -> Option<Parsed> {
+    pub(crate) fn of(program: &Arc<StoredProgram>) -> Option<Parsed> {
         let record = &program.record;
         let mode = SqlMode::parse(&record.sql_mode).unwrap_or_default();
         let parsed = porpoise_sql::parse_statement(record.sql.as_bytes(), 0, modes(mode));
@@ -141,7 +183,7 @@ impl Parsed {
         }
     }
 
-    fn record(&self) -> &ProgramRecord {
+    pub(crate) fn record(&self) -> &ProgramRecord {
         &self.program.record
     }
 
@@ -150,7 +192,7 @@ impl Parsed {
         std::str::from_utf8(bytes).unwrap_or_default()
     }
 
-    fn body(&self) -> &str {
+    pub(crate) fn body(&self) -> &str {
         self.source(self.statement.body.span)
     }
 
@@ -227,7 +269,7 @@ impl Parsed {
     }
 
     /// CHARACTER_SET_CLIENT, COLLATION_CONNECTION and DATABASE_COLLATION.
-    fn collations(&self) -> [Value; 3] {
+    pub(crate) fn collations(&self) -> [Value; 3] {
         [
             text(&self.record().client_charset),
             text(&self.record().connection_collation),
@@ -304,7 +346,7 @@ fn modes(mode: SqlMode) -> Modes {
     set.fold(Modes::NONE, |modes, (_, flag)| modes.with(*flag))
 }
 
-fn definer(record: &ProgramRecord) -> (&str, &str) {
+pub(crate) fn definer(record: &ProgramRecord) -> (&str, &str) {
     let definer = &record.definer;
     definer.rsplit_once('@').unwrap_or((definer, "%"))
 }
@@ -332,7 +374,8 @@ fn type_text(ty: &DataType) -> String {
 
 /// What a session may know of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Sight {
+pub enum Sight {
+    /// Nothing at all.
     Nothing,
     /// That it is there.
     Name,
@@ -341,13 +384,19 @@ enum Sight {
 }
 
 /// What a session may know of a routine (MySQL 8.4 manual, 15.7.7.9) or of a trigger (28.3.45).
-fn sight(state: &SessionState, record: &ProgramRecord) -> Sight {
+pub fn sight(state: &SessionState, record: &ProgramRecord) -> Sight {
     let Some(grants) = grants(state) else {
         return Sight::All;
     };
     if let Some(fired) = &record.trigger {
         let held = grants.on_table(&record.schema, &fired.table);
         return match held.has(Privilege::Trigger) {
+            true => Sight::All,
+            false => Sight::Nothing,
+        };
+    }
+    if record.event.is_some() {
+        return match grants.on_schema(&record.schema).has(Privilege::Event) {
             true => Sight::All,
             false => Sight::Nothing,
         };
@@ -359,7 +408,11 @@ fn sight(state: &SessionState, record: &ProgramRecord) -> Sight {
     {
         return Sight::All;
     }
-    let held = grants.on_schema(&record.schema);
+    let held = grants.on_routine(&RoutineName {
+        schema: record.schema.clone(),
+        name: record.name.clone(),
+        is_function: record.kind == ProgramKind::Function,
+    });
     let some = [
         Privilege::CreateRoutine,
         Privilege::AlterRoutine,
@@ -372,7 +425,7 @@ fn sight(state: &SessionState, record: &ProgramRecord) -> Sight {
 }
 
 /// The programs that a session may know of, by schema and name.
-fn visible(exec: &Exec<'_>, lookup: &Lookup) -> Vec<(Parsed, Sight)> {
+pub(crate) fn visible(exec: &Exec<'_>, lookup: &Lookup) -> Vec<(Parsed, Sight)> {
     let mut found = Vec::new();
     for entry in visible_schemas(exec, lookup) {
         let mut programs: Vec<_> = entry.programs.values().collect();
@@ -390,7 +443,10 @@ fn visible(exec: &Exec<'_>, lookup: &Lookup) -> Vec<(Parsed, Sight)> {
 }
 
 fn is_routine(parsed: &Parsed) -> bool {
-    parsed.record().kind != ProgramKind::Trigger
+    matches!(
+        parsed.record().kind,
+        ProgramKind::Procedure | ProgramKind::Function
+    )
 }
 
 /// DATA_TYPE to DTD_IDENTIFIER of a type; of none where there is no type.
@@ -480,6 +536,74 @@ fn parameters(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()>
     Ok(())
 }
 
+/// What the runs of programs have taken; those that have not run have no row.
+fn summary(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for entry in visible_schemas(exec, &Lookup::default()) {
+        for program in entry.programs.values() {
+            let (record, statistics) = (&program.record, &program.statistics);
+            let runs = statistics.runs.times();
+            if runs.count == 0 || sight(exec.session, record) == Sight::Nothing {
+                continue;
+            }
+            let mut values = vec![
+                text(record.kind.name()),
+                text(&record.schema),
+                text(&record.name),
+            ];
+            values.extend(figures(runs));
+            values.extend(figures(statistics.statements.times()));
+            values.push(Value::UInt(statistics.errors.load(Ordering::Relaxed)));
+            row(exec, &values)?;
+        }
+    }
+    Ok(())
+}
+
+/// What each statement of the programs has taken; those that have not run have no row.
+fn summary_by_line(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for entry in visible_schemas(exec, &Lookup::default()) {
+        for program in entry.programs.values() {
+            let record = &program.record;
+            let sight = sight(exec.session, record);
+            let statements = program.statistics.by_statement.get();
+            let (Some(statements), true) = (statements, sight > Sight::Nothing) else {
+                continue;
+            };
+            for statement in statements {
+                let runs = statement.runs.times();
+                if runs.count == 0 {
+                    continue;
+                }
+                let mut values = vec![
+                    text(record.kind.name()),
+                    text(&record.schema),
+                    text(&record.name),
+                    Value::UInt(statement.line as u64),
+                    match sight {
+                        Sight::All => text(&statement.text),
+                        _ => Value::Null,
+                    },
+                ];
+                values.extend(figures(runs));
+                values.push(Value::UInt(statement.errors.load(Ordering::Relaxed)));
+                row(exec, &values)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn figures(times: Times) -> [Value; 5] {
+    let figures = [
+        times.count,
+        times.sum_ps,
+        times.min_ps,
+        times.avg_ps,
+        times.max_ps,
+    ];
+    figures.map(Value::UInt)
+}
+
 fn triggers(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
     for (parsed, _) in visible(exec, lookup) {
         let record = parsed.record();
@@ -547,6 +671,7 @@ pub(crate) fn show_create(
         ProgramKind::Procedure => ("Procedure", "Create Procedure"),
         ProgramKind::Function => ("Function", "Create Function"),
         ProgramKind::Trigger => ("Trigger", "SQL Original Statement"),
+        ProgramKind::Event => return Ok(None),
     };
     let named = |name: &str| ResultColumn::expression(name, DataType::varchar(1024), true);
     let mut columns = [

@@ -8,7 +8,9 @@ use porpoise_core::privilege::Privilege;
 use porpoise_session::active_roles;
 use porpoise_types::Value;
 
-use super::grant_tables::{COLUMN_SET, TABLE_SET, column_set, routine_set, set_value, table_set};
+use super::grant_tables::{
+    COLUMN_SET, ROUTINE_SET, TABLE_SET, column_set, routine_set, set_value, table_set,
+};
 use super::*;
 
 pub const TABLES: &[VirtualSource] = &[
@@ -85,7 +87,7 @@ pub const TABLES: &[VirtualSource] = &[
             ("PRIVILEGE_TYPE", routine_set, false),
             ("IS_GRANTABLE", yes_no, false),
         ],
-        rows: |_, _, _| Ok(()),
+        rows: routine_grants,
     },
 ];
 
@@ -128,7 +130,7 @@ fn enabled_roles(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
         return Ok(());
     };
     let own = account.grants.load_full();
-    for role in enabled(exec) {
+    for role in active_roles::active(exec.session, &account) {
         let is_default = own
             .roles
             .iter()
@@ -193,6 +195,34 @@ fn table_grants(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<(
                 text(&grant.schema),
                 text(&grant.table),
                 set_value(&TABLE_SET, grant.privileges),
+                yes(grant.privileges.has(Privilege::GrantOption)),
+            ];
+            row(exec, &values)?;
+        }
+    }
+    Ok(())
+}
+
+fn routine_grants(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for role in enabled(exec) {
+        let grants = role.grants.load_full();
+        for grant in &grants.routines {
+            if grant.privileges.names().next().is_none() {
+                continue;
+            }
+            let (schema, name) = (&grant.routine.schema, &grant.routine.name);
+            let values = [
+                Value::Null,
+                Value::Null,
+                text(&role.user),
+                text(&role.host),
+                text("def"),
+                text(schema),
+                text(name),
+                text("def"),
+                text(schema),
+                text(name),
+                set_value(&ROUTINE_SET, grant.privileges),
                 yes(grant.privileges.has(Privilege::GrantOption)),
             ];
             row(exec, &values)?;

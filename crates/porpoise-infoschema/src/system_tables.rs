@@ -8,7 +8,9 @@
 
 use std::sync::Arc;
 
-use porpoise_types::{EnumDef, IntWidth, TimeZone};
+use porpoise_core::error::Error;
+use porpoise_session::log_tables::LogTable;
+use porpoise_types::{EnumDef, IntWidth, Time, TimeZone};
 
 use super::*;
 
@@ -70,9 +72,10 @@ pub const TABLES: &[VirtualSource] = &[
             ("type", function_type, false),
         ],
     ),
-    empty(
-        "servers",
-        &[
+    VirtualSource {
+        schema: "mysql",
+        name: "servers",
+        columns: &[
             ("Server_name", object_name, false),
             ("Host", word, false),
             ("Db", object_name, false),
@@ -83,7 +86,8 @@ pub const TABLES: &[VirtualSource] = &[
             ("Wrapper", object_name, false),
             ("Owner", object_name, false),
         ],
-    ),
+        rows: servers,
+    },
     empty(
         "help_category",
         &[
@@ -118,10 +122,10 @@ pub const TABLES: &[VirtualSource] = &[
             ("url", plain_text, false),
         ],
     ),
-    // The logs are files: log_output doesn't take TABLE.
-    empty(
-        "general_log",
-        &[
+    VirtualSource {
+        schema: "mysql",
+        name: "general_log",
+        columns: &[
             ("event_time", microsecond, false),
             ("user_host", medium, false),
             ("thread_id", ubig, false),
@@ -129,10 +133,12 @@ pub const TABLES: &[VirtualSource] = &[
             ("command_type", name, false),
             ("argument", bytes, false),
         ],
-    ),
-    empty(
-        "slow_log",
-        &[
+        rows: general_log,
+    },
+    VirtualSource {
+        schema: "mysql",
+        name: "slow_log",
+        columns: &[
             ("start_time", microsecond, false),
             ("user_host", medium, false),
             ("query_time", duration, false),
@@ -146,8 +152,61 @@ pub const TABLES: &[VirtualSource] = &[
             ("sql_text", bytes, false),
             ("thread_id", ubig, false),
         ],
-    ),
+        rows: slow_log,
+    },
 ];
+
+fn general_log(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    let columns = [microsecond, medium, ubig, uint, name, bytes];
+    logged(exec, &exec.engine.log_tables.general, &columns, row)
+}
+
+fn slow_log(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    let columns = [
+        microsecond,
+        medium,
+        duration,
+        duration,
+        int,
+        int,
+        wide,
+        int,
+        int,
+        uint,
+        bytes,
+        ubig,
+    ];
+    logged(exec, &exec.engine.log_tables.slow, &columns, row)
+}
+
+/// The entries of a log whose columns are of these types, moments in the session's time zone.
+fn logged(
+    exec: &mut Exec<'_>,
+    log: &LogTable,
+    columns: &[fn() -> DataType],
+    row: Sink<'_>,
+) -> Result<()> {
+    for fields in log.entries().map_err(Error::engine_error)? {
+        let fields = fields.map_err(Error::engine_error)?;
+        let values = fields.iter().zip(columns).map(|(field, column)| {
+            let text = String::from_utf8_lossy(field);
+            let number = || text.parse::<i64>().unwrap_or_default();
+            match column() {
+                DataType::Timestamp { .. } => Value::DateTime(exec.session.to_local(number())),
+                DataType::Time { .. } => Value::Time(Time::from_micros_clamped(number())),
+                DataType::Int { unsigned: true, .. } => Value::UInt(number() as u64),
+                DataType::Int { .. } => Value::Int(number()),
+                DataType::Blob(_) => Value::Bytes(field.clone()),
+                _ => Value::text(text),
+            }
+        });
+        let values: Vec<Value> = values.collect();
+        if values.len() == columns.len() {
+            row(exec, &values)?;
+        }
+    }
+    Ok(())
+}
 
 const fn empty(name: &'static str, columns: &'static [ColumnRow]) -> VirtualSource {
     VirtualSource {
@@ -226,6 +285,24 @@ fn leap_seconds() -> DataType {
 
 fn function_type() -> DataType {
     members(&["function", "aggregate"])
+}
+
+fn servers(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for server in exec.engine.servers.all() {
+        let values = [
+            text(server.name),
+            text(server.host),
+            text(server.database),
+            text(server.user),
+            text(server.password),
+            Value::Int(i64::try_from(server.port).unwrap_or(i64::MAX)),
+            text(server.socket),
+            text(server.wrapper),
+            text(server.owner),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
 }
 
 fn component(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {

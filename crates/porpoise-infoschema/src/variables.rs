@@ -1,9 +1,10 @@
 //! System variables and status counters, as `performance_schema` and `information_schema` tell
 //! them.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use porpoise_accounts::tls::ClientTls;
+use porpoise_core::temporary_space::SpillCounts;
 use porpoise_core::variables::{Reads, Scope, VARIABLES, read};
 use porpoise_mdl::command_counts::NAMES;
 use porpoise_types::DateTime;
@@ -21,6 +22,12 @@ pub const TABLES: &[VirtualSource] = &[
         name: "global_variables",
         columns: NAME_AND_VALUE,
         rows: global_variables,
+    },
+    VirtualSource {
+        schema: "performance_schema",
+        name: "persisted_variables",
+        columns: NAME_AND_VALUE,
+        rows: persisted_variables,
     },
     VirtualSource {
         schema: "performance_schema",
@@ -63,13 +70,27 @@ fn global_variables(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()
     variables(exec, Reads::Global, row)
 }
 
+fn persisted_variables(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for (name, value) in exec.engine.persisted.all() {
+        row(exec, &[text(name), text(value)])?;
+    }
+    Ok(())
+}
+
 fn session_variables(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
     variables(exec, Reads::Session, row)
 }
 
-/// Status counters by name. Counters that Porpoise does not keep are not in the list.
-fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
-    let processes = exec.engine.locks.sessions.all();
+/// Status counters by name. Counters that Porpoise does not keep are not in the list. `spilled`:
+/// what the session, or all sessions, put on disk.
+fn counters(
+    exec: &Exec<'_>,
+    spilled: &SpillCounts,
+    lookup: &Lookup,
+) -> Vec<(&'static str, String)> {
+    let space = exec.engine.variables.memory().space();
+    let mut processes = exec.engine.locks.sessions.all();
+    processes.retain(|control| control.has_client());
     let running = processes
         .iter()
         .filter(|control| control.process().sql.is_some())
@@ -84,11 +105,14 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
     let compression = exec.session.compression;
     let (algorithm, level) = compression.unwrap_or_default();
     let is_compressed = if compression.is_some() { "ON" } else { "OFF" };
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed).to_string();
     let mut counters = vec![
         ("Compression", is_compressed.to_string()),
         ("Compression_algorithm", algorithm.to_string()),
         ("Compression_level", level.to_string()),
         ("Connections", exec.engine.connections().to_string()),
+        ("Created_tmp_disk_tables", load(&spilled.disk_tables)),
+        ("Created_tmp_files", space.files().to_string()),
         (
             "Global_connection_memory",
             exec.engine.variables.memory().used().to_string(),
@@ -100,10 +124,12 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
                 .load(Ordering::Relaxed)
                 .to_string(),
         ),
+        ("Sort_merge_passes", load(&spilled.merge_passes)),
         ("Ssl_cipher", of_tls(|tls| tls.cipher)),
         ("Ssl_version", of_tls(|tls| tls.version)),
         ("Threads_connected", processes.len().to_string()),
         ("Threads_running", running.to_string()),
+        ("Tmp_space_used", space.used().to_string()),
         ("Uptime", uptime_s.to_string()),
         ("Uptime_since_flush_status", uptime_s.to_string()),
         (
@@ -133,13 +159,20 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
             false => (name, value.to_string()),
         }),
     );
-    counters.extend(exec.engine.server_facts());
+    counters.extend(
+        exec.engine
+            .server_facts(&|name| lookup.wants_variable(name)),
+    );
     counters
 }
 
 /// Sends the counters, with those of statements (`Com_…`) in the order of [`NAMES`].
-fn status(exec: &mut Exec<'_>, commands: Vec<u64>, row: Sink<'_>) -> Result<()> {
-    let mut counters = counters(exec);
+fn status(
+    exec: &mut Exec<'_>,
+    commands: Vec<u64>,
+    mut counters: Vec<(&'static str, String)>,
+    row: Sink<'_>,
+) -> Result<()> {
     let commands = NAMES.iter().zip(commands);
     counters.extend(commands.map(|(name, count)| (*name, count.to_string())));
     counters.sort();
@@ -149,14 +182,20 @@ fn status(exec: &mut Exec<'_>, commands: Vec<u64>, row: Sink<'_>) -> Result<()> 
     Ok(())
 }
 
-fn global_status(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+fn global_status(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
     let commands = exec.engine.locks.sessions.counts();
-    status(exec, commands, row)
+    let counters = counters(
+        exec,
+        exec.engine.variables.memory().space().counts(),
+        lookup,
+    );
+    status(exec, commands, counters, row)
 }
 
-fn session_status(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+fn session_status(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
     let sessions = &exec.engine.locks.sessions;
     let own = sessions.find(exec.session.connection_id);
     let commands = own.map_or(Vec::new(), |control| control.counts.values());
-    status(exec, commands, row)
+    let counters = counters(exec, exec.session.memory.space().counts(), lookup);
+    status(exec, commands, counters, row)
 }

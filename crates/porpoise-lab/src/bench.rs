@@ -6,25 +6,13 @@
 //!   round 2: target A, target B, …
 //!   the median round of each target goes into the report
 //! ```
-//!
-//! A client has a thread of its own, which waits for its replies, unless the plan gives fewer
-//! threads ([`BenchPlan::jobs`]). Then a thread sends a statement for each of its clients, and
-//! takes the replies that are there, each followed by that client's next statement. What is asked
-//! of the server is the same; what differs is what the clients cost:
-//!
-//! ```text
-//!   8 threads, a core    client 1 sends ── change of threads ── client 2 sends ── change of threads ── …
-//!   1 thread             client 1 takes, sends ── client 2 takes, sends ── …
-//! ```
 
+use crate::load::{self, Load, Running};
 use crate::progress::Progress;
 use crate::report::{Measurement, Report, grouped};
-use crate::workload::{Client, Ending};
-use crate::{Error, Histogram, Mode, Table, Workload};
+use crate::{Error, Histogram, Mode, Script, Table, Workload};
 use fastrand::Rng;
-use porpoise_client::{Connection, Options, Poll, Transport};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, mpsc};
+use porpoise_client::{Connection, Options, Transport};
 use std::time::{Duration, Instant};
 
 /// What is measured: a way into a server.
@@ -147,10 +135,10 @@ impl BenchPlan {
                     target.name
                 )));
             }
-            if self.workloads.contains(&Workload::Connect) {
+            let mut workloads = self.workloads.iter();
+            if let Some(connects) = workloads.find(|workload| workload.connects()) {
                 return Err(Error::Plan(format!(
-                    "{}: a client waits while it logs in, so each needs a thread of its own",
-                    Workload::Connect
+                    "{connects}: a client waits while it logs in, so each needs a thread of its own"
                 )));
             }
         }
@@ -238,7 +226,7 @@ fn load(targets: &[Target], plan: &BenchPlan, progress: &mut Progress) -> Result
 }
 
 /// Connects, making the database if the server hasn't got it.
-fn connect_to_database(options: &Options) -> Result<Connection, porpoise_client::Error> {
+pub(crate) fn connect_to_database(options: &Options) -> Result<Connection, porpoise_client::Error> {
     const UNKNOWN_DATABASE: u16 = 1049;
     match (Connection::connect(options), &options.database) {
         (Err(error), Some(database)) if error.number() == Some(UNKNOWN_DATABASE) => {
@@ -255,47 +243,6 @@ fn connect_to_database(options: &Options) -> Result<Connection, porpoise_client:
     }
 }
 
-/// What the clients of a round share.
-struct Round {
-    start: Barrier,
-    measuring: AtomicBool,
-    stop: AtomicBool,
-    /// Transactions so far, of each thread.
-    transactions: Vec<Counter>,
-}
-
-/// A counter that one thread writes, on a cache line of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct Counter(AtomicU64);
-
-impl Round {
-    fn transactions(&self) -> u64 {
-        self.transactions
-            .iter()
-            .map(|counter| counter.0.load(Ordering::Relaxed))
-            .sum()
-    }
-}
-
-/// What one thread counted.
-#[derive(Default)]
-struct Counted {
-    transactions: u64,
-    queries: u64,
-    errors: u64,
-    latencies: Histogram,
-}
-
-impl Counted {
-    fn add(&mut self, other: &Counted) {
-        self.transactions += other.transactions;
-        self.queries += other.queries;
-        self.errors += other.errors;
-        self.latencies.merge(&other.latencies);
-    }
-}
-
 /// Runs a workload on a target for one round. What its transactions took is returned beside.
 pub(crate) fn run_once(
     target: &Target,
@@ -306,79 +253,27 @@ pub(crate) fn run_once(
     progress: &mut Progress,
 ) -> Result<(Measurement, Histogram), Error> {
     let jobs = plan.jobs.unwrap_or(clients).min(clients);
-    let round = Round {
-        start: Barrier::new(jobs + 1),
-        measuring: AtomicBool::new(plan.warm_up.is_zero()),
-        stop: AtomicBool::new(false),
-        transactions: (0..jobs).map(|_| Counter::default()).collect(),
+    let script = Script::Oltp(workload, plan.tables());
+    let load = Load {
+        options: &target.options,
+        script: &script,
+        mode: plan.mode,
+        clients,
+        jobs,
+        seed,
+        rate: None,
+        cpus: None,
     };
-    let tables = plan.tables();
-    let mut seeds = Rng::with_seed(seed);
-    let (send, ended) = mpsc::channel();
-    let (measured, counted) = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..jobs)
-            .map(|job| {
-                let (round, tables, send) = (&round, &tables, send.clone());
-                // As many for each, or one more.
-                let own = (job * clients / jobs..(job + 1) * clients / jobs).len();
-                let seeds: Vec<Rng> = (0..own).map(|_| seeds.fork()).collect();
-                scope.spawn(move || {
-                    let connect = |random| {
-                        Client::connect(workload, &target.options, tables, plan.mode, random)
-                    };
-                    let clients: Result<Vec<_>, _> = seeds.into_iter().map(connect).collect();
-                    round.start.wait();
-                    let counted =
-                        clients.and_then(|clients| drive(clients, round, &round.transactions[job]));
-                    // A client that fails ends the round; nobody listens if it is over already.
-                    let _ = send.send(counted.is_err());
-                    counted
-                })
-            })
-            .collect();
-        drop(send);
-        round.start.wait();
-        let mut watch = |measure: Duration, warming: bool| {
-            let began = Instant::now();
-            let mut last = (began, round.transactions());
-            while began.elapsed() < measure {
-                let left = measure.saturating_sub(began.elapsed());
-                if let Ok(true) | Err(mpsc::RecvTimeoutError::Disconnected) =
-                    ended.recv_timeout(left.min(Duration::from_secs(1)))
-                {
-                    break;
-                }
-                let transactions = round.transactions();
-                let per_second = (transactions - last.1) as f64 / last.0.elapsed().as_secs_f64();
-                last = (Instant::now(), transactions);
-                progress.show(&format!(
-                    "{workload}, {}, {clients} clients: {} of {} s{}, {} transactions/s",
-                    target.name,
-                    began.elapsed().as_secs(),
-                    measure.as_secs(),
-                    if warming { " warming up" } else { "" },
-                    grouped(per_second as u64),
-                ));
-            }
-            began.elapsed()
-        };
+    let name = format!("{workload}, {}, {clients} clients", target.name);
+    let (measured, counted) = load::run(&load, |running| {
         if !plan.warm_up.is_zero() {
-            watch(plan.warm_up, true);
-            round.measuring.store(true, Ordering::Relaxed);
+            watch(running, plan.warm_up, &name, " warming up", progress);
         }
-        let measured = watch(plan.duration, false);
-        round.stop.store(true, Ordering::Relaxed);
-        let counted: Vec<_> = threads
-            .into_iter()
-            .map(|thread| thread.join().expect("a client doesn't panic"))
-            .collect();
-        (measured, counted)
-    });
-    let mut sum = Counted::default();
+        running.begin_measuring();
+        watch(running, plan.duration, &name, "", progress)
+    })?;
     let running = format!("running {workload} with {clients} clients");
-    for counted in counted {
-        sum.add(&counted.map_err(target.failed(&running))?);
-    }
+    let sum = counted.map_err(target.failed(&running))?;
     let measurement = Measurement {
         workload,
         target: target.name.clone(),
@@ -387,119 +282,35 @@ pub(crate) fn run_once(
         transactions_per_second: sum.transactions as f64 / measured.as_secs_f64(),
         queries_per_second: sum.queries as f64 / measured.as_secs_f64(),
         latency_p95: sum.latencies.percentile(0.95),
-        errors: sum.errors,
+        errors: sum.errors(),
     };
     Ok((measurement, sum.latencies))
 }
 
-/// A client in the midst of a transaction.
-struct Driven {
-    client: Client,
-    began: Instant,
-    /// Statements that it had sent when the transaction began.
-    queries: u64,
-    /// The transaction counts: it began while the round was measured.
-    is_measured: bool,
-}
-
-impl AsMut<Connection> for Driven {
-    fn as_mut(&mut self) -> &mut Connection {
-        self.client.as_mut()
+/// Lets the clients work for so long, and shows what they do. Returned is how long they did.
+fn watch(
+    running: &Running<'_>,
+    measure: Duration,
+    name: &str,
+    phase: &str,
+    progress: &mut Progress,
+) -> Duration {
+    let began = Instant::now();
+    let mut last = (began, running.transactions());
+    while began.elapsed() < measure {
+        let left = measure.saturating_sub(began.elapsed());
+        if !running.wait(left.min(Duration::from_secs(1))) {
+            break;
+        }
+        let transactions = running.transactions();
+        let per_second = (transactions - last.1) as f64 / last.0.elapsed().as_secs_f64();
+        last = (Instant::now(), transactions);
+        progress.show(&format!(
+            "{name}: {} of {} s{phase}, {} transactions/s",
+            began.elapsed().as_secs(),
+            measure.as_secs(),
+            grouped(per_second as u64),
+        ));
     }
-}
-
-/// Runs transactions on all clients until the round ends. A transaction that ends after it isn't
-/// counted.
-fn drive(
-    clients: Vec<Client>,
-    round: &Round,
-    transactions: &Counter,
-) -> Result<Counted, porpoise_client::Error> {
-    let mut thread = Thread {
-        round,
-        transactions,
-        done: 0,
-        counted: Counted::default(),
-        now: Instant::now(),
-    };
-    let mut all = Vec::with_capacity(clients.len());
-    for client in clients {
-        let mut driven = Driven {
-            client,
-            began: thread.now,
-            queries: 0,
-            is_measured: false,
-        };
-        if thread.begin(&mut driven)? {
-            all.push(driven);
-        }
-    }
-    let mut poll = Poll::default();
-    while let [_, ..] = &all[..] {
-        // Who has a single client waits by receiving its reply.
-        let ready = match all.len() {
-            1 => &[0],
-            _ => poll.wait(&mut all, None)?,
-        };
-        let mut is_over = false;
-        for &place in ready {
-            let driven = &mut all[place];
-            if let Some(ending) = driven.client.go_on()? {
-                is_over |= !(thread.count(driven, ending) && thread.begin(driven)?);
-            }
-        }
-        if is_over {
-            all.retain_mut(|driven| driven.as_mut().pending() > 0);
-        }
-    }
-    Ok(thread.counted)
-}
-
-/// A thread that has clients.
-struct Thread<'r> {
-    round: &'r Round,
-    transactions: &'r Counter,
-    done: u64,
-    counted: Counted,
-    /// When the last transaction ended, and the next began.
-    now: Instant,
-}
-
-impl Thread<'_> {
-    /// Begins a transaction; false if the round ended before one was in flight.
-    fn begin(&mut self, driven: &mut Driven) -> Result<bool, porpoise_client::Error> {
-        loop {
-            driven.began = self.now;
-            driven.queries = driven.client.queries;
-            driven.is_measured = self.round.measuring.load(Ordering::Relaxed);
-            match driven.client.begin()? {
-                None => return Ok(true),
-                Some(ending) if self.count(driven, ending) => {}
-                Some(_) => return Ok(false),
-            }
-        }
-    }
-
-    /// Counts a transaction; false if the round has ended.
-    fn count(&mut self, driven: &Driven, ending: Ending) -> bool {
-        self.now = Instant::now();
-        if self.round.stop.load(Ordering::Relaxed) {
-            return false;
-        }
-        if ending == Ending::Done {
-            self.done += 1;
-            self.transactions.0.store(self.done, Ordering::Relaxed);
-        }
-        if driven.is_measured {
-            self.counted.queries += driven.client.queries - driven.queries;
-            match ending {
-                Ending::Done => {
-                    self.counted.transactions += 1;
-                    self.counted.latencies.record(self.now - driven.began);
-                }
-                Ending::Conflict => self.counted.errors += 1,
-            }
-        }
-        true
-    }
+    began.elapsed()
 }

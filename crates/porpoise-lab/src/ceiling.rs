@@ -24,6 +24,7 @@ use porpoise_client::{Options, Transport};
 use crate::progress::Progress;
 use crate::replay::{Recording, ReplayServer};
 use crate::report::{aligned, rate};
+use crate::statistics::median;
 use crate::{BenchPlan, Error, Sysbench, Target, Workload, bench};
 
 /// How long requests are recorded: a transaction of twenty takes half a second then.
@@ -171,11 +172,6 @@ fn measure(
     }
 }
 
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).copied().unwrap_or(0.0)
-}
-
 /// Runs `plan` over the `ways` into a server with the Unix socket `upstream`, and into a peer of
 /// that name. The tables are there, in both. `folder` takes sockets and a log.
 pub fn run(
@@ -239,9 +235,9 @@ pub fn run(
                     workload,
                     clients,
                     route: route.name.clone(),
-                    peer: route.peer.as_ref().map(|_| median(peer)),
-                    server: median(server),
-                    replay_server: median(replay_server),
+                    peer: route.peer.as_ref().map(|_| median(&peer)),
+                    server: median(&server),
+                    replay_server: median(&replay_server),
                 });
             }
         }

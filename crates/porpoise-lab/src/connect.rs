@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use porpoise_client::{Connection, Options, Transport};
 
-use crate::picture::{Curve, Panel, Picture};
+use crate::chart::{Curve, Panel, Picture, Scale, standalone};
 use crate::progress::Progress;
 use crate::report::grouped;
 use crate::{Error, Histogram};
@@ -450,27 +450,35 @@ impl ConnectReport {
 
     /// A picture of it, as SVG.
     pub fn picture(&self) -> String {
-        let curves = self.names().into_iter().map(|name| Curve {
-            name: name.to_owned(),
-            points: self
+        let curves = self.names().into_iter().map(|name| {
+            let points: Vec<(f64, f64)> = self
                 .clients()
                 .into_iter()
                 .filter_map(|clients| {
                     let measured = self.of(name, clients)?.per_second;
-                    (measured > 0.0).then_some((clients as f64, measured / 1e3))
+                    (measured > 0.0).then_some((clients as f64, measured))
                 })
-                .collect(),
+                .collect();
+            Curve {
+                name: name.to_owned(),
+                line: points.clone(),
+                dots: points,
+                intervals: Vec::new(),
+            }
         });
-        Picture {
+        let picture = Picture {
             title: self.title().to_owned(),
             x: "clients at a time".to_owned(),
-            y: "thousands a second".to_owned(),
+            y: "connections a second".to_owned(),
+            x_scale: Scale::Stops,
+            y_scale: Scale::Logarithmic,
             panels: vec![Panel {
-                title: "all ways in".to_owned(),
+                title: String::new(),
                 curves: curves.collect(),
             }],
-        }
-        .to_string()
+            columns: 1,
+        };
+        standalone(&picture.svg())
     }
 }
 
@@ -531,7 +539,8 @@ mod tests {
     fn what_comes_and_goes_is_counted_and_compared() {
         let plan = ConnectPlan {
             clients: vec![1, 4],
-            duration: Duration::from_millis(40),
+            // Beside other tests a thread may wait for a core for some hundred milliseconds.
+            duration: Duration::from_millis(400),
             warm_up: Duration::from_millis(5),
             rounds: 3,
             progress: false,
@@ -545,7 +554,7 @@ mod tests {
         };
         let refused: Visit = Arc::new(|_| Err("Too many connections".into()));
         let entrants = [
-            Entrant::by_calls("slow", pause(4000)),
+            Entrant::by_calls("slow", pause(20_000)),
             Entrant::by_calls("fast", pause(200)).compared_with(Some("slow")),
             Entrant::by_calls("shut", refused),
         ];

@@ -20,6 +20,8 @@ use std::time::Instant;
 
 use porpoise_client::Connection;
 
+use crate::statistics::median;
+
 /// How to measure.
 #[derive(Clone, Debug)]
 pub struct CostsPlan {
@@ -204,7 +206,8 @@ fn costs(pairs: &[Pair], rounds: &[Vec<f64>]) -> Costs {
         };
         let ratios = differences.iter().zip(reads).enumerate().map(ratio);
         let mut ratios: Vec<f64> = ratios.collect();
-        let median = median(&mut ratios);
+        ratios.sort_by(f64::total_cmp);
+        let median = median(&ratios);
         UnitCost {
             name: pair.name,
             reads: median,
@@ -216,15 +219,9 @@ fn costs(pairs: &[Pair], rounds: &[Vec<f64>]) -> Costs {
     };
     let units = pairs.iter().zip(rounds).skip(1).map(unit).collect();
     Costs {
-        read_ns: median(&mut reads.to_vec()) * 1e9,
+        read_ns: median(reads) * 1e9,
         units,
     }
-}
-
-/// The median; sorts the values.
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 impl Costs {

@@ -1,42 +1,25 @@
-//! Latencies, counted in buckets whose width grows with them: 64 to each power of two, so a
-//! percentile is at most 1/64 off whatever its size.
-//!
-//! ```text
-//! nanoseconds   0 … 63 one by one │ 64 … 127 one by one │ 128 … 255 in steps of 2 │ 256 … 511 in steps of 4 │ …
-//! ```
+//! Latencies in an HdrHistogram: buckets whose width grows with what they hold, so that a percentile
+//! is at most a hundredth off whatever its size.
 
 use std::time::Duration;
 
-const STEPS_BITS: u32 = 6;
-const STEPS: usize = 1 << STEPS_BITS;
-const BUCKETS: usize = (u64::BITS - STEPS_BITS + 1) as usize * STEPS;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// How often each latency was seen.
-#[derive(Clone, Debug)]
-pub struct Histogram {
-    buckets: Vec<u64>,
-    count: u64,
-}
+/// The longest latency that is told from longer ones.
+const LATENCY_MAX: Duration = Duration::from_secs(3600);
+/// Two digits are 35 KB a histogram, of which each client has one; three would be 270.
+const SIGNIFICANT_DIGITS: u8 = 2;
+
+/// How often each latency was seen, in nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram(hdrhistogram::Histogram<u64>);
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self {
-            buckets: vec![0; BUCKETS],
-            count: 0,
-        }
+        let most = LATENCY_MAX.as_nanos() as u64;
+        let histogram = hdrhistogram::Histogram::new_with_max(most, SIGNIFICANT_DIGITS);
+        Self(histogram.expect("the bounds are an hour and two digits"))
     }
-}
-
-fn bucket(nanoseconds: u64) -> usize {
-    let magnitude = (u64::BITS - nanoseconds.leading_zeros()).saturating_sub(STEPS_BITS + 1);
-    magnitude as usize * STEPS + (nanoseconds >> magnitude) as usize
-}
-
-/// The largest value of a bucket.
-fn ceiling(bucket: usize) -> u64 {
-    let magnitude = (bucket / STEPS).saturating_sub(1);
-    let step = (bucket - magnitude * STEPS) as u128;
-    u64::try_from(((step + 1) << magnitude) - 1).unwrap_or(u64::MAX)
 }
 
 impl Histogram {
@@ -44,59 +27,68 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, latency: Duration) {
         let nanoseconds = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        self.buckets[bucket(nanoseconds)] += 1;
-        self.count += 1;
+        self.0.saturating_record(nanoseconds);
+    }
+
+    /// Counts a latency that was seen so often.
+    pub fn record_many(&mut self, latency: Duration, count: u64) {
+        let nanoseconds = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        self.0.saturating_record_n(nanoseconds, count);
     }
 
     /// Adds what another one counted.
     pub fn merge(&mut self, other: &Self) {
-        for (own, other) in self.buckets.iter_mut().zip(&other.buckets) {
-            *own += other;
-        }
-        self.count += other.count;
+        self.0.add(&other.0).expect("all have the same bounds");
     }
 
     /// How many were counted.
     pub fn count(&self) -> u64 {
-        self.count
+        self.0.len()
     }
 
     /// The latency that `share` of all stay within: 0.95 for the 95th percentile. Zero if none was
     /// counted.
     pub fn percentile(&self, share: f64) -> Duration {
-        let wanted = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
-        let mut seen = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
-            seen += count;
-            if seen >= wanted {
-                return Duration::from_nanos(ceiling(bucket));
-            }
-        }
-        Duration::ZERO
+        Duration::from_nanos(self.0.value_at_quantile(share))
+    }
+
+    /// The mean of all; zero if none was counted.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos(self.0.mean() as u64)
+    }
+
+    /// The shortest of all; zero if none was counted.
+    pub fn min(&self) -> Duration {
+        Duration::from_nanos(self.0.min())
+    }
+
+    /// The longest of all; zero if none was counted.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.0.max())
+    }
+
+    /// The compressed form that HdrHistogram's implementations exchange (V2, in nanoseconds); its
+    /// Base64 is what their tools read.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let written = V2DeflateSerializer::new().serialize(&self.0, &mut bytes);
+        written.expect("a Vec takes every write");
+        bytes
+    }
+
+    /// Of [`to_bytes`](Self::to_bytes)' form; nothing if it isn't that.
+    pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
+        let read: hdrhistogram::Histogram<u64> =
+            Deserializer::new().deserialize(&mut bytes).ok()?;
+        let mut own = Self::default();
+        own.0.add(&read).ok()?;
+        Some(own)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_latency_falls_into_a_bucket_that_ends_close_above_it() {
-        let mut nanoseconds = 1u64;
-        while nanoseconds < u64::MAX / 3 {
-            for value in [nanoseconds - 1, nanoseconds, nanoseconds + nanoseconds / 3] {
-                let ceiling = ceiling(bucket(value));
-                assert!(
-                    ceiling >= value && ceiling - value <= value / STEPS as u64,
-                    "{value} {ceiling}"
-                );
-                assert_eq!(bucket(ceiling), bucket(value));
-                assert!(ceiling == u64::MAX || bucket(ceiling + 1) == bucket(value) + 1);
-            }
-            nanoseconds *= 2;
-        }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-    }
 
     #[test]
     fn percentiles_are_those_of_the_latencies() {
@@ -119,6 +111,21 @@ mod tests {
                 "{share}: {seen}"
             );
         }
+        let mean = odd.mean().as_secs_f64() * 1e6;
+        assert!((mean - 500.5).abs() < 5.0, "{mean}");
         assert_eq!(Histogram::default().percentile(0.95), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_histogram_comes_back_from_its_bytes() {
+        let mut histogram = Histogram::default();
+        for latency in [0, 1, 999, 123_456_789, u64::MAX] {
+            histogram.record(Duration::from_nanos(latency));
+        }
+        let read = Histogram::from_bytes(&histogram.to_bytes()).unwrap();
+        assert_eq!(read.count(), 5);
+        assert_eq!(read.percentile(0.5), histogram.percentile(0.5));
+        assert_eq!(read.max(), histogram.max());
+        assert_eq!(Histogram::from_bytes(b"no histogram"), None);
     }
 }

@@ -11,11 +11,21 @@
 //!    round, so that what the machine does meanwhile hits all of them alike.
 //! 4. [`Report`]: a table to print; with several targets, each one's ratio to the first.
 //!
+//! What takes longer than a minute is an [`Experiment`], read from a file: [`run_experiment`] does
+//! its runs in an order that is shuffled, and puts what they came to into [`Results`], a database.
+//!
+//! ```text
+//! experiment ──► runner ──► store ──► export
+//!   a file       servers,   tables
+//!                load
+//! ```
+//!
 //! Some experiments are their own: [`locks`], reader-writer locks against each other, without any
 //! server; and [`connect`], clients that come and go, over every way in. [`ceiling`] sets a server
 //! that does nothing ([`replay`]) beside the real ones. [`fairness`] has clients ask for little
 //! beside statements that compute for long, [`transfers`] has them change a few rows on a machine
-//! that is busy. [`queries`] has suites of analytical queries, which are
+//! that is busy. [`programs`] runs stored programs. [`fuzz`] asks random statements, and looks whether
+//! the answers can be. [`profile`] samples where the time goes. [`queries`] has suites of analytical queries, which are
 //! run one at a time and whose answers are compared: TPC-H, the Star Schema Benchmark, and joins of a
 //! database of films. [`costs`] measures what the optimizer's constants stand for. [`Peer`] is a MariaDB to measure beside.
 //!
@@ -34,31 +44,59 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod affinity;
 pub mod bench;
+mod bulk_load;
 pub mod ceiling;
+mod chart;
 pub mod connect;
 pub mod costs;
+mod custom;
+mod experiment;
 pub mod fairness;
+pub mod fuzz;
 mod histogram;
+pub mod idle;
+mod load;
 pub mod locks;
+pub mod machine;
+mod page;
 mod peer;
-mod picture;
+pub mod profile;
+pub mod programs;
 mod progress;
 pub mod queries;
 pub mod replay;
 mod report;
+pub mod resources;
+mod runner;
+mod scenario;
+pub mod serving;
+pub mod statistics;
+mod store;
 mod sysbench;
 mod table;
+mod tpcc;
+mod tpch;
 pub mod transfers;
+pub mod watch;
 mod workload;
 
 pub use bench::{BenchPlan, Target};
+pub use custom::CustomWorkload;
+pub use experiment::{
+    Affinity, Experiment, FileError, Point, ScheduledRun, ServerKind, ServerSpec, WarmUp, Way,
+    WorkloadKind, WorkloadSpec,
+};
 pub use histogram::Histogram;
+pub use page::Page;
 pub use peer::Peer;
 pub use report::{Measurement, Report};
-pub use sysbench::Sysbench;
+pub use runner::{Probe, RunOptions, Seen, run as run_experiment};
+pub use store::{Measured, MeasuredKind, PlannedRun, Results, RunCounts, SCHEMA};
+pub use sysbench::{Sysbench, SysbenchScript};
 pub use table::Table;
-pub use workload::{Mode, Workload};
+pub use workload::{Mode, ScenarioRef, Script, Workload};
 
 /// Why a run came to nothing.
 #[derive(Debug)]
@@ -74,6 +112,8 @@ pub enum Error {
     },
     /// A plan that can't be run.
     Plan(String),
+    /// An experiment's results can't be read or written.
+    Results(String),
 }
 
 impl std::fmt::Display for Error {
@@ -84,7 +124,7 @@ impl std::fmt::Display for Error {
                 doing,
                 error,
             } => write!(formatter, "{target}, {doing}: {error}"),
-            Self::Plan(what) => formatter.write_str(what),
+            Self::Plan(what) | Self::Results(what) => formatter.write_str(what),
         }
     }
 }
@@ -99,7 +139,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Target { error, .. } => Some(error),
-            Self::Plan(_) => None,
+            Self::Plan(_) | Self::Results(_) => None,
         }
     }
 }

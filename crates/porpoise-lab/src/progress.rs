@@ -1,11 +1,17 @@
 //! What is going on, on stderr: one line that is written over each second on a terminal, elsewhere
 //! a line now and then.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 /// Between two lines where there is no terminal.
 const LINE_SECONDS: u64 = 5;
+
+/// Says something on stderr, if anybody listens: `eprintln!` panics where nobody does.
+pub(crate) fn tell(words: impl Display) {
+    let _ = writeln!(stderr(), "{words}");
+}
 
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -50,7 +56,7 @@ impl Progress {
         }
     }
 
-    /// OptionKind the line away.
+    /// Wipes the line away.
     pub(crate) fn clear(&mut self) {
         if self.on && self.terminal && self.shown > 0 {
             let _ = write!(stderr(), "\r{:blank$}\r", "", blank = self.shown);

@@ -30,6 +30,8 @@ use porpoise_transport::{RingInterest, ServerEnd};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+use crate::progress;
+
 /// A reply that pauses for so long is complete.
 const SILENCE: Duration = Duration::from_millis(20);
 /// How long a server may take to say anything.
@@ -413,7 +415,9 @@ impl ReplayServer {
         let for_syncer = synced.clone();
         let syncer = thread::Builder::new().name("sync".into()).spawn(move || {
             if let Err(error) = sync(&come, &for_syncer, &log) {
-                eprintln!("the log of the server that does nothing: {error}");
+                progress::tell(format_args!(
+                    "the log of the server that does nothing: {error}"
+                ));
             }
         })?;
         let mut replay = Replay::new(recording, listeners, synced, commits)?;
@@ -422,7 +426,7 @@ impl ReplayServer {
             .name("replay".into())
             .spawn(move || {
                 if let Err(error) = replay.run(&stopped) {
-                    eprintln!("the server that does nothing: {error}");
+                    progress::tell(format_args!("the server that does nothing: {error}"));
                 }
             })?;
         Ok(ReplayServer {

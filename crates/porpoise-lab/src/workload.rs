@@ -8,11 +8,16 @@
 //!                       └── conflict ─► ROLLBACK ─► conflict
 //! ```
 
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+use crate::scenario::Scenario;
 use crate::table::{Table, c_value, pad_value};
 use fastrand::Rng;
-use porpoise_client::{Connection, Error, Options, Statement, Value};
+use porpoise_client::{Connection, Error, FileSource, Options, Row, Statement, Value};
 use std::fmt::Write;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Rows of a range.
 const RANGE_ROWS: u64 = 100;
@@ -55,10 +60,12 @@ pub enum Workload {
     Insert,
     /// Connect, log in, leave.
     Connect,
+    /// Connect, log in, ask for one row by its primary key, leave.
+    ConnectQuery,
 }
 
-/// Each workload and its name: sysbench's, but for `connect` and `simple_ranges`, which are no
-/// workloads of their own there.
+/// Each workload and its name: sysbench's, but for `connect`, `connect_query` and `simple_ranges`,
+/// which are no workloads of their own there.
 const NAMES: &[(Workload, &str)] = &[
     (Workload::PointSelect, "oltp_point_select"),
     (Workload::SimpleRanges, "simple_ranges"),
@@ -69,6 +76,7 @@ const NAMES: &[(Workload, &str)] = &[
     (Workload::UpdateNonIndex, "oltp_update_non_index"),
     (Workload::Insert, "oltp_insert"),
     (Workload::Connect, "connect"),
+    (Workload::ConnectQuery, "connect_query"),
 ];
 
 impl Workload {
@@ -83,6 +91,11 @@ impl Workload {
             .iter()
             .find(|&&(workload, _)| workload == self)
             .map_or("", |&(_, name)| name)
+    }
+
+    /// Whether each transaction has a connection of its own.
+    pub fn connects(self) -> bool {
+        matches!(self, Self::Connect | Self::ConnectQuery)
     }
 
     fn steps(self) -> &'static [(Step, usize)] {
@@ -105,7 +118,7 @@ impl Workload {
             [a, b, c, d, e, f, g, h, i]
         };
         match self {
-            Self::PointSelect => &[(Step::Point, 1)],
+            Self::PointSelect | Self::ConnectQuery => &[(Step::Point, 1)],
             Self::SimpleRanges => &[(Step::SimpleRange, 1)],
             Self::ReadOnly => &READS,
             Self::ReadWrite => &BOTH,
@@ -218,25 +231,213 @@ impl Step {
 pub(crate) enum Ending {
     /// Committed, or nothing to commit.
     Done,
-    /// In conflict with another one, and rolled back.
-    Conflict,
+    /// In conflict with another one, by the error's number, and rolled back.
+    Conflict(u16),
 }
 
-/// One client of a workload: a connection, its statements, and where in its transaction it is. One
-/// statement is in flight at a time.
-pub(crate) struct Client {
-    connection: Connection,
-    options: Options,
+/// What the clients of a load do.
+#[derive(Clone, Debug)]
+pub enum Script {
+    /// One of the OLTP workloads, on these tables.
+    Oltp(Workload, Vec<Table>),
+    /// The transactions of a scenario.
+    Of(ScenarioRef),
+}
+
+/// A scenario that clients share.
+#[derive(Clone)]
+pub struct ScenarioRef(pub(crate) Arc<dyn Scenario>);
+
+impl std::fmt::Debug for ScenarioRef {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("ScenarioRef").finish_non_exhaustive()
+    }
+}
+
+impl Script {
+    /// The texts of all its statements, with `?` for values.
+    fn statements(&self) -> Vec<String> {
+        match self {
+            Self::Oltp(_, tables) => {
+                let of = |table: &Table| STATEMENTS.map(|text| text.replace("{}", &table.name()));
+                tables.iter().flat_map(of).collect()
+            }
+            Self::Of(scenario) => scenario.0.statements(),
+        }
+    }
+
+    /// The numbers of those that are worth preparing.
+    fn to_prepare(&self) -> Vec<usize> {
+        match self {
+            Self::Oltp(workload, tables) => {
+                let steps = workload.steps().iter().map(|(step, _)| step.statement());
+                (0..tables.len())
+                    .flat_map(|at| steps.clone().map(move |step| at * STATEMENTS.len() + step))
+                    .collect()
+            }
+            Self::Of(scenario) => scenario.0.to_prepare(),
+        }
+    }
+
+    /// The names of its kinds of transactions; none if there is one kind.
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        match self {
+            Self::Oltp(..) => Vec::new(),
+            Self::Of(scenario) => scenario.0.kinds(),
+        }
+    }
+
+    /// A client's way through it.
+    fn course(&self, client: usize) -> Box<dyn Course> {
+        match self {
+            Self::Oltp(workload, tables) => Box::new(OltpCourse {
+                tables: tables.clone(),
+                script: workload.script(),
+                sent: 0,
+                deleted: (0, 0),
+            }),
+            Self::Of(scenario) => scenario.0.clone().course(client),
+        }
+    }
+
+    fn connects(&self) -> bool {
+        matches!(self, Self::Oltp(workload, _) if workload.connects())
+    }
+}
+
+/// A value of a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Filled {
+    Null,
+    UInt(u64),
+    Int(i64),
+    Text(String),
+}
+
+impl Filled {
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::UInt(value) => Value::UInt(*value),
+            Self::Int(value) => Value::Int(*value),
+            Self::Text(text) => Value::from(text),
+        }
+    }
+
+    /// Appends the literal that stands for it in SQL.
+    fn write_literal(&self, sql: &mut String) {
+        let written = match self {
+            Self::Null => write!(sql, "NULL"),
+            Self::UInt(value) => write!(sql, "{value}"),
+            Self::Int(value) => write!(sql, "{value}"),
+            Self::Text(text) if text.contains(['\'', '\\']) => {
+                let text = text.replace('\\', "\\\\").replace('\'', "''");
+                write!(sql, "'{text}'")
+            }
+            Self::Text(text) => write!(sql, "'{text}'"),
+        };
+        written.expect("a String takes every write");
+    }
+}
+
+/// A client's way through its transactions, statement by statement.
+pub(crate) trait Course: Send {
+    /// Chooses a transaction; returned is how long the client waits before it begins it.
+    fn begin(&mut self, random: &mut Rng) -> Duration;
+
+    /// The number of the transaction's next statement, whose values are put into `values`; nothing
+    /// if there is no further one.
+    fn next(&mut self, random: &mut Rng, values: &mut Vec<Filled>) -> Option<usize>;
+
+    /// The text of the statement that `next` gave, if it is made anew each time.
+    fn text(&self) -> Option<&str> {
+        None
+    }
+
+    /// Sees a row of the reply to the statement that `next` gave.
+    fn row(&mut self, _row: &Row<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The number of the transaction's kind, of those that the script names.
+    fn kind(&self) -> usize {
+        0
+    }
+
+    /// Where files come from that a statement has the server ask for.
+    fn files(&mut self) -> Option<FileSource> {
+        None
+    }
+}
+
+struct OltpCourse {
     tables: Vec<Table>,
-    /// Each table's prepared statements; in text mode nothing is prepared.
-    prepared: Vec<Vec<Option<Statement>>>,
     script: Vec<Step>,
-    /// The steps that were sent.
+    /// The steps that were taken.
     sent: usize,
-    /// The transaction is in conflict, and a ROLLBACK is in flight.
-    rolls_back: bool,
     /// The table and id of the row that was deleted last.
     deleted: (usize, u64),
+}
+
+impl Course for OltpCourse {
+    fn begin(&mut self, _: &mut Rng) -> Duration {
+        self.sent = 0;
+        Duration::ZERO
+    }
+
+    fn next(&mut self, random: &mut Rng, values: &mut Vec<Filled>) -> Option<usize> {
+        use Filled::{Text, UInt};
+        let step = *self.script.get(self.sent)?;
+        self.sent += 1;
+        let (at, id) = match step {
+            _ if step.is_constant() => (0, 0),
+            Step::PutBack => self.deleted,
+            _ => {
+                let at = random.usize(0..self.tables.len());
+                (at, self.tables[at].random_id(random))
+            }
+        };
+        match step {
+            Step::Begin | Step::Commit => {}
+            Step::Point | Step::UpdateIndex => values.push(UInt(id)),
+            Step::SimpleRange | Step::SumRange | Step::OrderRange | Step::DistinctRange => {
+                values.extend([UInt(id), UInt(id + RANGE_ROWS - 1)]);
+            }
+            Step::UpdateNonIndex => values.extend([Text(c_value(random)), UInt(id)]),
+            Step::Delete => {
+                self.deleted = (at, id);
+                values.push(UInt(id));
+            }
+            Step::PutBack | Step::Insert => {
+                // Zero lets AUTO_INCREMENT give the next id.
+                let id = if step == Step::Insert { 0 } else { id };
+                let k = self.tables[at].random_id(random);
+                let (c, pad) = (c_value(random), pad_value(random));
+                values.extend([UInt(id), UInt(k), Text(c), Text(pad)]);
+            }
+        }
+        Some(at * STATEMENTS.len() + step.statement())
+    }
+}
+
+/// Statements are sent by clients that have a connection.
+const CONNECTED: &str = "a client whose transactions have statements is connected";
+
+/// One client of a load: a connection, its statements, and where in its transaction it is. One
+/// statement is in flight at a time.
+pub(crate) struct Client {
+    /// None while transactions have connections of their own, and there is none.
+    connection: Option<Connection>,
+    /// Each transaction has one.
+    reconnects: bool,
+    options: Options,
+    texts: Vec<String>,
+    /// Those that are prepared; in text mode none is.
+    prepared: Vec<Option<Statement>>,
+    course: Box<dyn Course>,
+    values: Vec<Filled>,
+    /// The transaction is in conflict, by the error's number, and a ROLLBACK is in flight.
+    rolls_back: Option<u16>,
     random: Rng,
     /// Statements sent so far, BEGIN and COMMIT among them.
     pub(crate) queries: u64,
@@ -245,78 +446,111 @@ pub(crate) struct Client {
 
 impl AsMut<Connection> for Client {
     fn as_mut(&mut self) -> &mut Connection {
-        &mut self.connection
+        self.connection.as_mut().expect(CONNECTED)
     }
 }
 
 impl Client {
-    /// Connects, and prepares what the workload needs.
+    /// Connects, and prepares what the script needs.
     pub(crate) fn connect(
-        workload: Workload,
+        script: &Script,
         options: &Options,
-        tables: &[Table],
         mode: Mode,
+        client: usize,
         random: Rng,
     ) -> Result<Self, Error> {
-        let mut connection = Connection::connect(options)?;
-        let script = workload.script();
-        let mut prepared = Vec::new();
-        for table in tables {
-            let mut statements = vec![None; STATEMENTS.len()];
-            for step in script.iter().filter(|step| !step.is_constant()) {
-                let number = step.statement();
-                if mode == Mode::Prepared && statements[number].is_none() {
-                    let sql = STATEMENTS[number].replace("{}", &table.name());
-                    statements[number] = Some(connection.prepare(sql)?);
-                }
+        let mut course = script.course(client);
+        let reconnects = script.connects();
+        let mut connection = match reconnects {
+            true => None,
+            false => Some(Connection::connect(options)?),
+        };
+        if let Some(connection) = &mut connection {
+            connection.set_file_source(course.files());
+        }
+        let texts = script.statements();
+        let mut prepared = vec![None; texts.len()];
+        if let Some(connection) = connection.as_mut().filter(|_| mode == Mode::Prepared) {
+            for number in script.to_prepare() {
+                prepared[number] = Some(connection.prepare(&texts[number])?);
             }
-            prepared.push(statements);
         }
         Ok(Self {
             connection,
+            reconnects,
             options: options.clone(),
-            tables: tables.to_vec(),
+            texts,
             prepared,
-            script,
-            sent: 0,
-            rolls_back: false,
-            deleted: (0, 0),
+            course,
+            values: Vec::new(),
+            rolls_back: None,
             random,
             queries: 0,
             sql: String::new(),
         })
     }
 
-    /// Begins a transaction: its first statement is sent, and [`go_on`](Self::go_on) is to be
-    /// called for each reply. One that is without statements of its own ends here.
-    pub(crate) fn begin(&mut self) -> Result<Option<Ending>, Error> {
-        self.sent = 0;
-        if self.script.is_empty() {
-            self.queries += 1;
-            Connection::connect(&self.options)?.close()?;
-            return Ok(Some(Ending::Done));
-        }
-        self.send_next()?;
-        Ok(None)
+    /// Random numbers of this client's own for another purpose.
+    pub(crate) fn fork_random(&mut self) -> Rng {
+        self.random.fork()
     }
 
-    /// OptionKind the reply to the statement in flight, waiting for it if it isn't there, and sends the
+    /// Chooses a transaction; returned is how long to wait before it begins.
+    pub(crate) fn choose(&mut self) -> Duration {
+        self.course.begin(&mut self.random)
+    }
+
+    /// The number of the chosen transaction's kind.
+    pub(crate) fn kind(&self) -> usize {
+        self.course.kind()
+    }
+
+    /// Begins the transaction that was chosen: its first statement is sent, and
+    /// [`go_on`](Self::go_on) is to be called for each reply. One without statements ends here.
+    pub(crate) fn begin(&mut self) -> Result<Option<Ending>, Error> {
+        if self.reconnects {
+            self.connection = Some(Connection::connect(&self.options)?);
+        }
+        if self.send_next()? {
+            return Ok(None);
+        }
+        self.queries += u64::from(self.reconnects);
+        self.done().map(Some)
+    }
+
+    /// Whether a statement is in flight.
+    pub(crate) fn is_waiting(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|connection| connection.pending() > 0)
+    }
+
+    fn done(&mut self) -> Result<Ending, Error> {
+        if self.reconnects
+            && let Some(connection) = self.connection.take()
+        {
+            connection.close()?;
+        }
+        Ok(Ending::Done)
+    }
+
+    /// Takes the reply to the statement in flight, waiting for it if it isn't there, and sends the
     /// next one. How the transaction ended, if it has.
     pub(crate) fn go_on(&mut self) -> Result<Option<Ending>, Error> {
         match self.take_reply() {
-            Ok(()) if self.rolls_back => {
-                self.rolls_back = false;
-                Ok(Some(Ending::Conflict))
-            }
-            Ok(()) if self.sent == self.script.len() => Ok(Some(Ending::Done)),
             Ok(()) => {
-                self.send_next()?;
-                Ok(None)
+                if let Some(number) = self.rolls_back.take() {
+                    return Ok(Some(Ending::Conflict(number)));
+                }
+                match self.send_next()? {
+                    true => Ok(None),
+                    false => self.done().map(Some),
+                }
             }
-            Err(error) if is_conflict(&error) && !self.rolls_back => {
-                self.rolls_back = true;
-                self.connection.send_query("ROLLBACK")?;
-                self.connection.flush()?;
+            Err(error) if is_conflict(&error) && self.rolls_back.is_none() => {
+                self.rolls_back = error.number();
+                let connection = self.as_mut();
+                connection.send_query("ROLLBACK")?;
+                connection.flush()?;
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -325,58 +559,39 @@ impl Client {
 
     /// Reads each row.
     fn take_reply(&mut self) -> Result<(), Error> {
-        let mut results = self.connection.receive()?;
-        while results.next_row()?.is_some() {}
+        let connection = self.connection.as_mut().expect(CONNECTED);
+        let mut results = connection.receive()?;
+        while let Some(row) = results.next_row()? {
+            // That of a ROLLBACK in flight has none.
+            self.course.row(&row)?;
+        }
         Ok(())
     }
 
-    fn send_next(&mut self) -> Result<(), Error> {
-        let step = self.script[self.sent];
-        self.sent += 1;
-        self.queries += 1;
-        let (at, id) = match step {
-            _ if step.is_constant() => (0, 0),
-            Step::PutBack => self.deleted,
-            _ => {
-                let at = self.random.usize(0..self.tables.len());
-                (at, self.tables[at].random_id(&mut self.random))
-            }
+    /// False if the transaction has no further statement.
+    fn send_next(&mut self) -> Result<bool, Error> {
+        self.values.clear();
+        let Some(number) = self.course.next(&mut self.random, &mut self.values) else {
+            return Ok(false);
         };
-        match step {
-            Step::Begin | Step::Commit => self.put(at, step, &[])?,
-            Step::Point | Step::UpdateIndex => self.put(at, step, &[id.into()])?,
-            Step::SimpleRange | Step::SumRange | Step::OrderRange | Step::DistinctRange => {
-                self.put(at, step, &[id.into(), (id + RANGE_ROWS - 1).into()])?;
+        self.queries += 1;
+        let connection = self.connection.as_mut().expect(CONNECTED);
+        match &self.prepared[number] {
+            Some(statement) => {
+                let values: SmallVec<[Value<'_>; 4]> =
+                    self.values.iter().map(Filled::value).collect();
+                connection.send_execute(statement, &values)?;
             }
-            Step::UpdateNonIndex => {
-                let c = c_value(&mut self.random);
-                self.put(at, step, &[(&c).into(), id.into()])?;
-            }
-            Step::Delete => {
-                self.deleted = (at, id);
-                self.put(at, step, &[id.into()])?;
-            }
-            Step::PutBack | Step::Insert => {
-                // Zero lets AUTO_INCREMENT give the next id.
-                let id = if step == Step::Insert { 0 } else { id };
-                let k = self.tables[at].random_id(&mut self.random);
-                let (c, pad) = (c_value(&mut self.random), pad_value(&mut self.random));
-                let values = [id.into(), k.into(), (&c).into(), (&pad).into()];
-                self.put(at, step, &values)?;
-            }
+            None => match self.course.text() {
+                Some(text) => connection.send_query(text)?,
+                None => {
+                    fill_in(&mut self.sql, &self.texts[number], &self.values);
+                    connection.send_query(&self.sql)?;
+                }
+            },
         }
-        self.connection.flush()
-    }
-
-    fn put(&mut self, at: usize, step: Step, values: &[Value<'_>]) -> Result<(), Error> {
-        let number = step.statement();
-        match &self.prepared[at][number] {
-            Some(statement) => self.connection.send_execute(statement, values),
-            None => {
-                fill_in(&mut self.sql, STATEMENTS[number], &self.tables[at], values);
-                self.connection.send_query(&self.sql)
-            }
-        }
+        connection.flush()?;
+        Ok(true)
     }
 }
 
@@ -387,26 +602,17 @@ pub(crate) fn is_conflict(error: &Error) -> bool {
         .is_some_and(|number| CONFLICTS.contains(&number))
 }
 
-/// Writes a statement with values in the places of its parameters. None of the workloads' strings
-/// needs escaping.
-fn fill_in(sql: &mut String, statement: &str, table: &Table, values: &[Value<'_>]) {
+/// Writes a statement with values in the places of its parameters.
+fn fill_in(sql: &mut String, statement: &str, values: &[Filled]) {
     sql.clear();
-    let mut values = values.iter();
-    for (at, part) in statement.split("{}").enumerate() {
+    for (at, part) in statement.split('?').enumerate() {
         if at > 0 {
-            write!(sql, "sbtest{}", table.number).expect("a String takes every write");
+            values
+                .get(at - 1)
+                .unwrap_or(&Filled::Null)
+                .write_literal(sql);
         }
-        for (at, part) in part.split('?').enumerate() {
-            if at > 0 {
-                match values.next() {
-                    Some(Value::UInt(value)) => write!(sql, "{value}"),
-                    Some(Value::Text(text)) => write!(sql, "'{}'", String::from_utf8_lossy(text)),
-                    _ => write!(sql, "NULL"),
-                }
-                .expect("a String takes every write");
-            }
-            sql.push_str(part);
-        }
+        sql.push_str(part);
     }
 }
 
@@ -441,16 +647,15 @@ mod tests {
     #[test]
     fn a_statement_as_text_holds_its_values() {
         let mut sql = String::new();
-        let table = Table {
-            number: 2,
-            rows: 10,
-        };
-        fill_in(
-            &mut sql,
-            STATEMENTS[6],
-            &table,
-            &["a-b".into(), 7u64.into()],
-        );
+        let values = [Filled::Text("a-b".into()), Filled::UInt(7)];
+        fill_in(&mut sql, "UPDATE sbtest2 SET c=? WHERE id=?", &values);
         assert_eq!(sql, "UPDATE sbtest2 SET c='a-b' WHERE id=7");
+        let values = [
+            Filled::Text("it's \\".into()),
+            Filled::Int(-7),
+            Filled::Null,
+        ];
+        fill_in(&mut sql, "SELECT ?, ?, ?", &values);
+        assert_eq!(sql, "SELECT 'it''s \\\\', -7, NULL");
     }
 }

@@ -8,9 +8,8 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 pub use std::hint::spin_loop;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 pub use std::sync::{Mutex, MutexGuard};
 pub use std::thread::{Thread, current as current_thread};
 

@@ -11,6 +11,8 @@
 //! writers starve while readers never stop overlapping. [`PreferReader::fair`] takes the other
 //! side: newcomers wait behind a waiting writer.
 //!
+//! [`Published`] lets others look at what a thread uses at the moment.
+//!
 //! [`light_fence`] and [`heavy_fence`] are for a flag beside a lock, which decides who may enter
 //! (the engine has one, so that DDL isn't starved): a reader enters or leaves, has the light fence,
 //! then looks at the flag; a writer raises the flag, has the heavy fence, then looks by
@@ -40,6 +42,7 @@
 
 mod base;
 mod prefer_reader;
+mod published;
 mod reader_writer;
 
 #[cfg(all(test, not(miri)))]
@@ -49,4 +52,5 @@ mod tests;
 
 pub use base::{Deadline, heavy_fence, light_fence, prepare_fences};
 pub use prefer_reader::PreferReader;
+pub use published::Published;
 pub use reader_writer::{Owner, ReaderWriter};

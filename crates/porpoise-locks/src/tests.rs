@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::{Deadline, Owner, PreferReader, ReaderWriter};
+use crate::{Deadline, Owner, PreferReader, Published, ReaderWriter};
 
 #[path = "promises.rs"]
 mod promises;
@@ -17,6 +17,50 @@ fn it_is_one_word() {
 #[test]
 fn readers_recurse_and_a_writer_waits_for_the_last() {
     promises::readers_recurse_and_a_writer_waits_for_the_last(&PreferReader::new());
+}
+
+#[test]
+fn what_is_published_last_is_looked_at() {
+    let published = Published::default();
+    assert_eq!(published.look(|address| address), None);
+    let outer = published.publish(1);
+    let inner = published.publish(2);
+    assert_eq!(published.look(|address| address), Some(2));
+    published.withdraw(inner);
+    assert_eq!(published.look(|address| address), Some(1));
+    published.withdraw(outer);
+    assert_eq!(published.look(|address| address), None);
+}
+
+#[test]
+fn nothing_is_withdrawn_while_somebody_looks() {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    let published = Published::default();
+    // A number while it is published, 0 else.
+    let (used, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                published.look(|address| assert_eq!(used.load(Ordering::Relaxed), address));
+            }
+        });
+        for address in 1..if cfg!(miri) { 50 } else { 20_000 } {
+            used.store(address, Ordering::Relaxed);
+            let before = published.publish(address);
+            published.withdraw(before);
+            used.store(0, Ordering::Relaxed);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_panic_while_looking_holds_nobody_up() {
+    let published = Published::default();
+    let before = published.publish(1);
+    let panics = std::panic::AssertUnwindSafe(|| published.look(|_| panic!("looking")));
+    assert!(std::panic::catch_unwind(panics).is_err());
+    published.withdraw(before);
 }
 
 #[test]

@@ -65,6 +65,9 @@ commands! {
     Flush "flush",
     Grant "grant",
     GrantRoles "grant_roles",
+    HaClose "ha_close",
+    HaOpen "ha_open",
+    HaRead "ha_read",
     Help "help",
     Insert "insert",
     InsertSelect "insert_select",
@@ -138,6 +141,12 @@ commands! {
     UnlockTables "unlock_tables",
     Update "update",
     UpdateMulti "update_multi",
+    XaCommit "xa_commit",
+    XaEnd "xa_end",
+    XaPrepare "xa_prepare",
+    XaRecover "xa_recover",
+    XaRollback "xa_rollback",
+    XaStart "xa_start",
 }
 
 /// A counter for each command.

@@ -148,6 +148,27 @@ pub fn intention(locks: &Locks) -> MdlRequest {
     }
 }
 
+/// LOCK INSTANCE FOR BACKUP, until it is dropped.
+pub fn take_backup_lock(requester: MdlRequester<'_>) -> Result<MdlTicket> {
+    backup(requester, Mode::Shared, Duration::Explicit)
+}
+
+/// What LOCK INSTANCE FOR BACKUP of other sessions keeps waiting: a statement that changes
+/// definitions, accounts or files beside the log.
+pub fn intend_change_of_files(requester: MdlRequester<'_>) -> Result<MdlTicket> {
+    backup(requester, Mode::IntentionExclusive, Duration::Transaction)
+}
+
+fn backup(requester: MdlRequester<'_>, mode: Mode, duration: Duration) -> Result<MdlTicket> {
+    let want = MdlRequest {
+        object: Object::Backup,
+        mode,
+        duration,
+        fast_path: None,
+    };
+    requester.locks.metadata.acquire(requester, vec![want])
+}
+
 /// FLUSH TABLES WITH READ LOCK, until both are dropped.
 pub fn take_global_read_lock(requester: MdlRequester<'_>) -> Result<[MdlTicket; 2]> {
     let take = |is_commit| {

@@ -53,7 +53,7 @@ impl Graph<'_> {
             wait.wants.iter().any(|(object, mode)| match object {
                 Object::Global => mode.waits_for(Mode::IntentionExclusive) && other.held.changes(),
                 Object::Commit => mode.waits_for(Mode::IntentionExclusive) && other.held.commits(),
-                Object::Schema(_) => false,
+                Object::Backup | Object::Schema(_) => false,
                 Object::Table(table) => tables
                     .iter()
                     .any(|(held, other)| held == table && mode.waits_for(*other)),

@@ -18,6 +18,7 @@ pub mod command_counts;
 pub mod fast_path;
 pub mod global;
 pub mod graph;
+pub mod in_use;
 pub mod mode;
 pub mod named_locks;
 pub mod process;
@@ -32,8 +33,8 @@ use smallvec::SmallVec;
 
 pub use fast_path::{HasFastPath, MdlFastPath};
 pub use global::{
-    Changing, GlobalReadLock, HeldGlobally, begin_change, begin_commit, intention,
-    take_global_read_lock,
+    Changing, GlobalReadLock, HeldGlobally, begin_change, begin_commit, intend_change_of_files,
+    intention, take_backup_lock, take_global_read_lock,
 };
 pub use graph::{closes_cycle, rows_behind};
 pub use mode::{Mode, TableId, TableUse};
@@ -265,6 +266,30 @@ impl<S: HasFastPath> HeldTables<S> {
         control.held.clear(from, self.0.len());
         for (state, usage) in self.0.drain(from..) {
             state.fast_path().leave(usage);
+        }
+    }
+
+    /// What they are, by number.
+    pub fn uses(&self, control: &Control) -> Vec<(TableId, TableUse)> {
+        let mut tables = control.held.tables().into_iter();
+        let uses = self.0.iter().map(|(_, usage)| *usage);
+        uses.filter_map(|usage| Some((tables.next()?.0, usage)))
+            .collect()
+    }
+
+    /// Takes them from the session: nobody waits for it any more that waits for them.
+    pub fn detach(&mut self, control: &Control) -> HeldTables<S> {
+        control.held.clear(0, self.0.len());
+        HeldTables(std::mem::take(&mut self.0))
+    }
+
+    /// Takes the lock of a table again that a prepared transaction had before a restart, when
+    /// there are no sessions yet.
+    pub fn enter(&mut self, state: Arc<S>, usage: TableUse) {
+        let is_taken = state.fast_path().try_enter(usage);
+        debug_assert!(is_taken, "nobody locks tables before there are sessions");
+        if is_taken {
+            self.0.push((state, usage));
         }
     }
 

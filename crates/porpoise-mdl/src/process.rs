@@ -1,7 +1,8 @@
 //! The sessions that are connected and what they run: SHOW PROCESSLIST and KILL.
 
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use compact_str::CompactString;
 use hashbrown::HashMap;
@@ -9,6 +10,7 @@ use parking_lot::Mutex;
 use porpoise_storage::{Interrupt, InterruptCause};
 
 use super::command_counts::CommandCounts;
+use super::in_use::InUse;
 use super::{Held, Waiter};
 
 /// As much of a statement's text as the process list keeps.
@@ -37,6 +39,8 @@ pub struct Control {
     pub held: Held,
     /// The statements that it has begun.
     pub counts: CommandCounts,
+    /// The plan that it executes, of a type that a higher layer knows.
+    plan: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -60,6 +64,10 @@ pub enum Command {
     Prepare,
     /// It executes a prepared statement.
     Execute,
+    /// It runs an event.
+    Connect,
+    /// It is a thread of the server's.
+    Daemon,
     /// KILL ended it; its worker is about to close it.
     Killed,
 }
@@ -72,6 +80,8 @@ impl Command {
             Command::Query => "Query",
             Command::Prepare => "Prepare",
             Command::Execute => "Execute",
+            Command::Connect => "Connect",
+            Command::Daemon => "Daemon",
             Command::Killed => "Killed",
         }
     }
@@ -94,7 +104,7 @@ pub struct Process {
     pub since_us: i64,
     /// What its statement is doing or waits for; empty between statements.
     pub state: &'static str,
-    /// The beginning of its statement; `None` between statements.
+    /// The beginning of its statement; `None` between statements, and of a daemon.
     pub sql: Option<String>,
 }
 
@@ -121,7 +131,21 @@ impl Control {
             waiter: Arc::default(),
             held: Held::default(),
             counts: CommandCounts::default(),
+            plan: OnceLock::new(),
         }
+    }
+
+    /// Sets, once, where others find the plan that the session executes.
+    pub fn set_plan<T: Sync + 'static>(&self, plan: Arc<InUse<T>>) {
+        // The first one stays.
+        let _ = self.plan.set(plan);
+    }
+
+    /// Has `look` look at the plan that the session executes at the moment; `None` if it executes
+    /// none.
+    pub fn look_at_plan<T: Sync + 'static, R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        let plan = self.plan.get()?.downcast_ref::<InUse<T>>()?;
+        plan.look(look)
     }
 
     /// A command begins at `now_us` (UTC microseconds since 1970).
@@ -136,6 +160,12 @@ impl Control {
         }
         self.since_us.store(now_us, Ordering::Relaxed);
         self.command.store(command as u8, Ordering::Relaxed);
+    }
+
+    /// Whether a client is at the other end: events, and the thread that starts them, have none.
+    pub fn has_client(&self) -> bool {
+        let command = self.command.load(Ordering::Relaxed);
+        command != Command::Connect as u8 && command != Command::Daemon as u8
     }
 
     /// The command has ended.
@@ -222,6 +252,8 @@ impl Control {
             1 => Command::Query,
             2 => Command::Prepare,
             3 => Command::Execute,
+            4 => Command::Connect,
+            5 => Command::Daemon,
             _ => Command::Sleep,
         };
         let sleeping = command == Command::Sleep;
@@ -233,7 +265,8 @@ impl Control {
             command,
             since_us: self.since_us.load(Ordering::Relaxed),
             state: if sleeping { "" } else { running.state },
-            sql: (!sleeping).then(|| String::from_utf8_lossy(&running.sql).into_owned()),
+            sql: (!sleeping && !running.sql.is_empty())
+                .then(|| String::from_utf8_lossy(&running.sql).into_owned()),
         }
     }
 }

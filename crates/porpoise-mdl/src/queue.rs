@@ -44,6 +44,8 @@ pub enum Object {
     Global,
     /// Everything that transactions commit.
     Commit,
+    /// What changes definitions, accounts and files beside the log.
+    Backup,
     /// A schema, by its name.
     Schema(CompactString),
     /// A table or view.
@@ -55,6 +57,7 @@ impl Object {
         match self {
             Object::Global => "Waiting for global read lock",
             Object::Commit => "Waiting for commit lock",
+            Object::Backup => "Waiting for backup lock",
             Object::Schema(_) => "Waiting for schema metadata lock",
             Object::Table(_) => "Waiting for table metadata lock",
         }

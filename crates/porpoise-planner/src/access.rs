@@ -66,6 +66,19 @@ impl Need {
     pub const READ: Need = Need::All(Set::SELECT);
 }
 
+/// A stored function that a statement calls.
+#[derive(Clone, Debug)]
+pub struct RoutineUse {
+    /// Its schema.
+    pub schema: CompactString,
+    /// Its name.
+    pub name: CompactString,
+    /// Who needs EXECUTE on it.
+    pub authority: Authority,
+    /// The outermost view that calls it: the only one that errors may name to the session.
+    pub outermost_view: Option<Arc<View>>,
+}
+
 /// Whose privileges an access needs.
 #[derive(Clone, Debug)]
 pub enum Authority {
@@ -122,7 +135,7 @@ impl AccessList {
             Need::All(all) => (all, Set::NONE),
             Need::AnyOfView => (Set::NONE, Set::OF_VIEWS),
         };
-        let definer = self.views.iter().rev().find(|view| !view.invoker);
+        let authority = self.authority();
         self.accesses.push(Access {
             schema: schema.into(),
             name: name.into(),
@@ -133,14 +146,30 @@ impl AccessList {
             unnamed: Set::NONE,
             shown: Vec::new(),
             locks_rows: false,
-            authority: match definer {
-                Some(view) => Authority::Definer(Arc::clone(view)),
-                None => Authority::Session,
-            },
+            authority,
             outermost_view: self.views.first().cloned(),
         });
         self.expansions.push(ViewExpansion::default());
         AccessId(self.accesses.len() - 1)
+    }
+
+    /// Whose privileges count where the statement is being bound.
+    fn authority(&self) -> Authority {
+        let definer = self.views.iter().rev().find(|view| !view.invoker);
+        match definer {
+            Some(view) => Authority::Definer(Arc::clone(view)),
+            None => Authority::Session,
+        }
+    }
+
+    /// Notes that a stored function is called.
+    pub fn call(&self, schema: &str, name: &str) -> RoutineUse {
+        RoutineUse {
+            schema: schema.into(),
+            name: name.into(),
+            authority: self.authority(),
+            outermost_view: self.views.first().cloned(),
+        }
     }
 
     /// Whether a name of a table or view is its own, and no alias.
@@ -156,6 +185,11 @@ impl AccessList {
     /// The end of the view entered last.
     pub fn leave_view(&mut self) {
         self.views.pop();
+    }
+
+    /// Whether this view is being bound.
+    pub fn is_within(&self, view: &View) -> bool {
+        self.views.iter().any(|outer| outer.id == view.id)
     }
 
     /// Whether a view is being bound.

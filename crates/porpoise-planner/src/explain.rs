@@ -35,17 +35,11 @@ pub enum Format {
     JsonTree,
 }
 
-/// The statement that is to be explained.
+/// Checks that a statement may be explained so.
 ///
 /// # Errors
-/// 1235 for forms of EXPLAIN that there aren't.
-pub fn explained_statement(explain: &ast::Explain) -> Result<&ast::Statement> {
-    let statement = match &explain.target {
-        ast::ExplainTarget::Statement(statement) => statement,
-        ast::ExplainTarget::Connection(_) => {
-            return Err(Error::not_supported_yet("EXPLAIN FOR CONNECTION"));
-        }
-    };
+/// 1235 for statements that ANALYZE doesn't run.
+pub fn check_explainable(explain: &ast::Explain, statement: &ast::Statement) -> Result<()> {
     // Statements that MySQL's ANALYZE runs: queries, and changes of rows of several tables.
     let is_analyzable = match statement {
         ast::Statement::Query(_) => true,
@@ -55,7 +49,7 @@ pub fn explained_statement(explain: &ast::Explain) -> Result<&ast::Statement> {
     };
     match explain.analyze && !is_analyzable {
         true => Err(Error::not_supported_yet("EXPLAIN ANALYZE on this query")),
-        false => Ok(statement),
+        false => Ok(()),
     }
 }
 
@@ -104,23 +98,39 @@ pub(crate) fn operators(plan: &Plan) -> Vec<String> {
     tree::tree(plan, &[]).lines().map(str::to_string).collect()
 }
 
+/// What a statement is told to have while it has no plan, as its tables are opened or it is planned.
+const NOT_READY: &str = "Plan isn't ready yet";
+
 /// The columns and rows of an EXPLAIN. `sql` is the statement's text; `measures` what the operators
 /// did, if the plan was measured.
 pub fn explain(
     plan: &Plan,
-    statement: &ast::Statement,
     sql: &str,
     format: Format,
     measures: &[Measure],
 ) -> (Vec<ResultColumn>, Vec<Vec<Value>>) {
-    let text = |text: String| {
-        let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
-        (vec![column], vec![vec![Value::from(text)]])
-    };
     stack::reserve(plan.depth, || match format {
-        Format::Traditional => (traditional::columns(), traditional::rows(plan, statement)),
+        Format::Traditional => (traditional::columns(), traditional::rows(plan)),
         Format::Tree => text(tree::tree(plan, measures)),
-        Format::Json => text(json::json(plan, statement)),
+        Format::Json => text(json::json(plan)),
         Format::JsonTree => text(json_tree::json(plan, sql, measures)),
     })
+}
+
+/// The same of a statement that has no plan yet.
+pub fn explain_unplanned(format: Format) -> (Vec<ResultColumn>, Vec<Vec<Value>>) {
+    match format {
+        Format::Traditional => {
+            let row = traditional::message(NOT_READY);
+            (traditional::columns(), vec![row])
+        }
+        Format::Tree => text(format!("<{NOT_READY}>\n")),
+        Format::Json | Format::JsonTree => text(json::message(NOT_READY)),
+    }
+}
+
+/// A result of one text.
+fn text(text: String) -> (Vec<ResultColumn>, Vec<Vec<Value>>) {
+    let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
+    (vec![column], vec![vec![Value::from(text)]])
 }

@@ -7,7 +7,7 @@ use porpoise_sql::ast;
 /// How a file says where fields and lines end.
 #[derive(Clone, Debug)]
 pub struct FileFormat {
-    /// FIELDS TERMINATED BY; never empty in a file that is read.
+    /// FIELDS TERMINATED BY.
     pub fields_terminated: Vec<u8>,
     /// FIELDS ENCLOSED BY; `None`: fields are not quoted.
     pub enclosed: Option<u8>,
@@ -17,37 +17,14 @@ pub struct FileFormat {
     pub escaped: Option<u8>,
     /// LINES STARTING BY; what comes before it in a line is skipped.
     pub lines_starting: Vec<u8>,
-    /// LINES TERMINATED BY; never empty in a file that is read.
+    /// LINES TERMINATED BY.
     pub lines_terminated: Vec<u8>,
 }
 
 impl FileFormat {
-    /// The format of a file that LOAD DATA reads, with MySQL's defaults for what the statement
-    /// doesn't say. Errors: 1083 for a quote or escape of more than one character, 1235 for fields
-    /// of fixed size.
-    pub fn of_input(written: &ast::FileFormat) -> Result<FileFormat> {
-        let format = FileFormat::of(written)?;
-        if format.fields_terminated.is_empty() || format.lines_terminated.is_empty() {
-            return Err(Error::not_supported_yet(
-                "LOAD DATA of fields of fixed size",
-            ));
-        }
-        Ok(format)
-    }
-
-    /// The format of a file that SELECT … INTO OUTFILE writes. Errors: as
-    /// [`of_input`](FileFormat::of_input) has them.
-    pub fn of_output(written: &ast::FileFormat) -> Result<FileFormat> {
-        let format = FileFormat::of(written)?;
-        if format.fields_terminated.is_empty() && format.enclosed.is_none() {
-            return Err(Error::not_supported_yet(
-                "SELECT INTO OUTFILE with fields of fixed size",
-            ));
-        }
-        Ok(format)
-    }
-
-    fn of(written: &ast::FileFormat) -> Result<FileFormat> {
+    /// The format that a statement says, with MySQL's defaults for what it doesn't say. Errors: 1083
+    /// for a quote or escape of more than one character.
+    pub fn of(written: &ast::FileFormat) -> Result<FileFormat> {
         let or =
             |part: &Option<Box<[u8]>>, default: &[u8]| part.as_deref().unwrap_or(default).to_vec();
         // Error 1083: a separator that must be one character is longer.
@@ -64,6 +41,11 @@ impl FileFormat {
             lines_starting: or(&written.lines_starting, b""),
             lines_terminated: or(&written.lines_terminated, b"\n"),
         })
+    }
+
+    /// Whether fields are told apart by their length: nothing ends or encloses them.
+    pub fn has_fixed_fields(&self) -> bool {
+        self.fields_terminated.is_empty() && self.enclosed.is_none()
     }
 
     /// Whether a separator has other characters than ASCII's.

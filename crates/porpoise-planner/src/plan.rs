@@ -15,6 +15,8 @@
 //!       Scan orders by index(customer) = slot0.id → slot1
 //! ```
 
+mod access;
+mod change;
 mod measure;
 mod traverse;
 
@@ -22,22 +24,27 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_catalog::{Index, IndexKind, Relation, Table, TableId, View};
+use porpoise_catalog::{Relation, Table, TableId, View};
 use porpoise_core::error::Condition;
 use porpoise_core::reply::ResultColumn;
+use porpoise_core::variables::SessionVars;
 use porpoise_expr::aggregate::{Aggregate, AggregateFunction, SortKey};
-use porpoise_expr::function::StoredFunction;
 use porpoise_expr::{Expr, SlotId};
-use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use porpoise_sql::stack;
 use porpoise_types::json::path::JsonPath;
-use porpoise_types::{Charset, DataType, Json, RowLayout};
+use porpoise_types::{Charset, DataType, Json, KeptColumns, RowLayout};
 
-use crate::ProgramUses;
-use crate::access::Accesses;
-use crate::column_changes::ColumnChanges;
+use crate::access::{Accesses, RoutineUse};
 use crate::file_format::FileFormat;
 use crate::foreign_keys::ForeignKeyGraph;
+pub use access::{
+    Access, IndexCondition, KeyBound, KeyOperation, KeyPart, KeyRange, KeySource, OnLocked,
+    RowLock, Scan, SkipScan, Taken,
+};
+pub use change::{
+    Assignment, Delete, Insert, InsertSource, Load, LoadTarget, OnDuplicate, RowTriggers, Update,
+    UpdateTarget, ViewCheck,
+};
 pub use measure::Measure;
 pub use porpoise_mdl::TableUse;
 
@@ -73,6 +80,9 @@ pub struct Plan {
     pub subplans: Vec<Option<Subplan>>,
     /// False for statements whose plan must not be cached: it depends on what has no version.
     pub cacheable: bool,
+    /// The user variables that it reads, with the types of their values: with another type it is
+    /// another plan.
+    pub user_variables: Vec<(CompactString, DataType)>,
     /// A query that locks rows (FOR UPDATE, FOR SHARE): it needs a transaction as a change does.
     pub locks_rows: bool,
     /// Lifted literals on whose value, not only type, the plan depends.
@@ -81,8 +91,8 @@ pub struct Plan {
     pub warnings: Vec<Condition>,
     /// What it needs privileges for.
     pub accesses: Accesses,
-    /// The stored functions that it calls: schema and name.
-    pub routines: Vec<(CompactString, CompactString)>,
+    /// The stored functions that it calls.
+    pub routines: Vec<RoutineUse>,
     /// A program that it runs changes rows.
     pub runs_writes: bool,
     /// The tables that it uses itself, where it runs programs: these may not change them.
@@ -117,6 +127,12 @@ impl Plan {
         std::mem::replace(&mut self.kind, PlanKind::Query(nothing))
     }
 
+    /// Whether the user variables that it reads have values of the types that it was made for.
+    pub fn fits_user_variables(&self, session: &SessionVars) -> bool {
+        let mut read = self.user_variables.iter();
+        read.all(|(name, ty)| *session.user_variable_type(name) == *ty)
+    }
+
     /// The plan of the subquery of that number, unless it became a join.
     pub fn subplan(&self, number: usize) -> Option<&Subplan> {
         self.subplans.get(number)?.as_ref()
@@ -133,10 +149,25 @@ impl Plan {
         tables.any(|(table, usage)| *usage == TableUse::Write && !table.temporary)
     }
 
-    /// Whether every table and view is still the one it was made for, and no program has changed.
+    /// The schema that is READ ONLY and in which it changes rows, or locks them exclusively.
+    pub fn read_only_schema(&self, catalog: &porpoise_catalog::Catalog) -> Option<&str> {
+        let tables = self.tables.iter().chain(&self.foreign_key_tables);
+        let mut written =
+            tables.filter(|(table, usage)| *usage == TableUse::Write && !table.temporary);
+        let is_read_only = |schema: &str| {
+            let entry = catalog.schema(schema);
+            entry.is_some_and(|entry| entry.schema.read_only)
+        };
+        let table = written.find(|(table, _)| is_read_only(&table.schema))?;
+        Some(&table.0.schema)
+    }
+
+    /// Whether every table and view is still the one it was made for, what it writes may be written,
+    /// and no program has changed.
     pub fn is_current(&self, catalog: &porpoise_catalog::Catalog) -> bool {
         let mut tables = self.tables.iter().chain(&self.foreign_key_tables);
         self.programs_version == catalog.programs_version
+            && self.read_only_schema(catalog).is_none()
             && tables.all(|(table, _)| {
                 table.temporary
                     || matches!(
@@ -168,6 +199,9 @@ pub struct SlotLayout {
     /// columns lies (`Expr` columns always count as the table does). `None`: as the layout has
     /// them.
     pub map: Option<Vec<u16>>,
+    /// What a scan that locks nothing keeps of long rows: the columns that the statement reads, and
+    /// those of indexes. `None`: all of it.
+    pub kept: Option<KeptColumns>,
 }
 
 impl SlotLayout {
@@ -180,6 +214,7 @@ impl SlotLayout {
             layout: Arc::clone(&table.layout),
             types: types.collect(),
             map: None,
+            kept: None,
         }
     }
 
@@ -294,265 +329,6 @@ pub struct Subplan {
     pub correlated: bool,
     /// The columns of enclosing queries that it reads, if its result depends on nothing else.
     pub outer_columns: Option<Vec<Expr>>,
-}
-
-/// How a scan locks the rows that it yields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RowLock {
-    /// Not at all: a consistent read of the snapshot.
-    #[default]
-    None,
-    /// FOR SHARE.
-    Shared(OnLocked),
-    /// FOR UPDATE, and what UPDATE and DELETE read.
-    Exclusive(OnLocked),
-}
-
-/// What a locking read does with a row that another transaction has locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnLocked {
-    /// Waits until the lock is free or `innodb_lock_wait_timeout` is over (error 1205).
-    Wait,
-    /// NOWAIT: error 3572.
-    Fail,
-    /// SKIP LOCKED: passes over the row.
-    Skip,
-}
-
-/// A part of an index: rows between two bounds of its leading parts.
-#[derive(Clone, Debug)]
-pub struct KeyRange {
-    /// Leading parts fixed to a value (`=`, or IS NULL when the flag is set: `<=>`).
-    pub equal: Vec<KeyPart>,
-    /// Bounds on the part after them.
-    pub lower: Option<KeyBound>,
-    /// The upper bound; `None`: to the end of what `equal` selects.
-    pub upper: Option<KeyBound>,
-}
-
-impl KeyRange {
-    /// The whole index.
-    pub const ALL: KeyRange = KeyRange {
-        equal: Vec::new(),
-        lower: None,
-        upper: None,
-    };
-
-    /// Whether it is the whole index.
-    pub(crate) fn is_all(&self) -> bool {
-        self.equal.is_empty() && !self.is_bounded()
-    }
-
-    /// Whether it has a bound beside its fixed parts.
-    pub(crate) fn is_bounded(&self) -> bool {
-        self.lower.is_some() || self.upper.is_some()
-    }
-
-    /// Whether it holds one key at most: every part of a unique index is fixed, and none may be
-    /// NULL.
-    pub fn is_point(&self, index: &Index) -> bool {
-        index.is_unique()
-            && self.equal.len() == index.parts.len()
-            && self.equal.iter().all(|part| !part.null_safe)
-            && index.parts.iter().all(|part| part.prefix.is_none())
-    }
-}
-
-/// A leading index part that is fixed to a value.
-#[derive(Clone, Debug)]
-pub struct KeyPart {
-    /// Evaluated once a scan is opened; reads slots filled before it.
-    pub value: Expr,
-    /// `<=>`: NULL matches NULL. Otherwise a NULL makes the range empty.
-    pub null_safe: bool,
-}
-
-/// A bound of a range.
-#[derive(Clone, Debug)]
-pub struct KeyBound {
-    /// Evaluated once a scan is opened; reads slots filled before it.
-    pub value: Expr,
-    /// `<=` or `>=`, not `<` or `>`.
-    pub inclusive: bool,
-}
-
-/// How a scan reaches its rows.
-#[derive(Clone, Debug)]
-pub enum Access {
-    /// Every row, in primary key order (`reverse` turns it round).
-    Full,
-    /// `index` is a position in `table.indexes`. Ranges are disjoint where they are constant; the
-    /// executor orders and merges them when it has the values.
-    Index {
-        /// Position in `table.indexes`.
-        index: usize,
-        /// What is read, in the index's order.
-        ranges: Vec<KeyRange>,
-        /// The index's entries hold every column that the statement reads: rows are not looked up.
-        covering: bool,
-    },
-    /// At most one row: every part of a unique index is fixed and none is NULL.
-    Point {
-        /// Position in `table.indexes`.
-        index: usize,
-        /// A value each part of the index.
-        key: Vec<Expr>,
-        /// The index's entry holds every column that the statement reads.
-        covering: bool,
-    },
-    /// The rows that parts of several indexes lead to, each once, in the order of the table's
-    /// keys. All keys are collected before the first row is read.
-    Merge {
-        /// Which of the keys are wanted.
-        operation: KeyOperation,
-        /// Where the keys come from: two or more.
-        sources: Vec<KeySource>,
-    },
-    /// Rows of an index whose leading parts no condition fixes, or the ends of groups.
-    Skip(Box<SkipScan>),
-}
-
-impl Access {
-    /// The index that is read, if it is one alone, and whether its entries hold all that the
-    /// statement reads.
-    pub fn single_index(&self) -> Option<(usize, bool)> {
-        match self {
-            Access::Full | Access::Merge { .. } => None,
-            Access::Index {
-                index, covering, ..
-            }
-            | Access::Point {
-                index, covering, ..
-            } => Some((*index, *covering)),
-            Access::Skip(skip) => Some((skip.index, skip.covering)),
-        }
-    }
-
-    /// Whether the statement's columns are read from an index's entries.
-    pub fn is_covering(&self) -> bool {
-        self.single_index().is_some_and(|(_, covering)| covering)
-    }
-}
-
-/// What is read of an index whose leading parts are stepped through, one combination of their
-/// values after the other.
-///
-/// ```text
-/// index (a, b), prefix 1        a:   1         2         3
-///   inner (b > 5), All          b:   6 7       9         -       a skip scan
-///   inner everything, Ends      b:   1   7     4   9     2       MIN(b), MAX(b) … GROUP BY a
-/// ```
-#[derive(Clone, Debug)]
-pub struct SkipScan {
-    /// Position in `table.indexes`.
-    pub index: usize,
-    /// How many leading parts make a combination; at least one.
-    pub prefix: usize,
-    /// Which combinations: ranges over those parts.
-    pub ranges: Vec<KeyRange>,
-    /// Which entries of a combination: ranges over the parts behind, the same for each.
-    pub inner: Vec<KeyRange>,
-    /// Which of these entries are wanted.
-    pub taken: Taken,
-    /// The index's entries hold every column that the statement reads: rows are not looked up.
-    pub covering: bool,
-}
-
-impl SkipScan {
-    /// Whether it leaves entries out that conditions exclude.
-    pub(crate) fn has_conditions(&self) -> bool {
-        let mut ranges = self.ranges.iter().chain(&self.inner);
-        !ranges.all(KeyRange::is_all)
-    }
-}
-
-/// Which of a combination's entries a [`SkipScan`] reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// All.
-    All,
-    /// Those at the ends, which tell of the whole group.
-    Ends {
-        /// The first one.
-        first: bool,
-        /// The last one.
-        last: bool,
-        /// Where there are some, of those whose part behind the fixed ones isn't NULL.
-        not_null: bool,
-    },
-}
-
-/// Conditions on an index's entries, checked before their rows are read.
-#[derive(Clone, Debug)]
-pub struct IndexCondition {
-    /// Where the entry is put.
-    pub slot: SlotId,
-    /// All must hold; they read the entry's slot in place of the row's.
-    pub conditions: Vec<Expr>,
-}
-
-/// Which keys of several sources are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyOperation {
-    /// Those of any source.
-    Union,
-    /// Those of all sources.
-    Intersection,
-}
-
-/// Parts of an index, of which only the keys of the rows are wanted.
-#[derive(Clone, Debug)]
-pub struct KeySource {
-    /// Position in `table.indexes`; the primary key may be one of several sources.
-    pub index: usize,
-    /// What is read.
-    pub ranges: Vec<KeyRange>,
-    /// How many parts of the index conditions fix or bound; for EXPLAIN.
-    pub parts: usize,
-}
-
-impl KeySource {
-    /// Whether its entries come in the order of the table's keys: one range, which fixes every part
-    /// of a secondary index.
-    pub(crate) fn is_in_key_order(&self, table: &Table) -> bool {
-        let index = &table.indexes[self.index];
-        match &self.ranges[..] {
-            [_] if index.kind == IndexKind::Primary => true,
-            [range] => range.equal.len() == index.parts.len(),
-            _ => false,
-        }
-    }
-}
-
-/// A read of one table's rows.
-#[derive(Clone, Debug)]
-pub struct Scan {
-    /// Where each row is put.
-    pub slot: SlotId,
-    /// The table as it was when the plan was made.
-    pub table: Arc<Table>,
-    /// How the rows are reached.
-    pub access: Access,
-    /// From the end of the key order to its beginning.
-    pub reverse: bool,
-    /// How the rows are locked.
-    pub lock: RowLock,
-    /// Which columns the statement reads from this slot; with a covering index, all are in its
-    /// entry.
-    pub columns_read: Vec<bool>,
-    /// Conditions that an index's entry alone decides, where rows are looked up behind it.
-    pub index_condition: Option<IndexCondition>,
-    /// Conditions on this table alone (and on slots filled before), checked as soon as the row is
-    /// there.
-    pub filter: Vec<Expr>,
-    /// The planner's guess of rows read an opening, before the filter; for EXPLAIN.
-    pub rows_estimate: f64,
-    /// The guess of the part of them that the filter passes, 0 to 1; for EXPLAIN.
-    pub filtered: f64,
-    /// Indexes that conditions could use, by position; for EXPLAIN.
-    pub possible_keys: Vec<usize>,
-    /// How many parts of the chosen index conditions fix or bound; for EXPLAIN.
-    pub key_parts_used: usize,
 }
 
 /// What a join does with rows that match and rows that don't.
@@ -728,6 +504,9 @@ pub enum Node {
         input: Box<Node>,
         /// What must differ, over the input's slots.
         keys: Vec<Expr>,
+        /// The keys tell rows of a semi-join's left side apart; the right side was joined to them as
+        /// by an inner join.
+        is_weedout: bool,
     },
     /// LIMIT and OFFSET.
     Limit {
@@ -905,6 +684,27 @@ pub enum WindowKind {
     Aggregate(&'static AggregateFunction),
 }
 
+impl WindowKind {
+    /// The function's name, in lower case.
+    pub fn name(&self) -> String {
+        let name = match self {
+            WindowKind::RowNumber => "row_number",
+            WindowKind::Rank => "rank",
+            WindowKind::DenseRank => "dense_rank",
+            WindowKind::PercentRank => "percent_rank",
+            WindowKind::CumeDist => "cume_dist",
+            WindowKind::Ntile => "ntile",
+            WindowKind::Lag => "lag",
+            WindowKind::Lead => "lead",
+            WindowKind::FirstValue => "first_value",
+            WindowKind::LastValue => "last_value",
+            WindowKind::NthValue => "nth_value",
+            WindowKind::Aggregate(function) => return function.name.to_ascii_lowercase(),
+        };
+        name.to_string()
+    }
+}
+
 /// The part of a partition that a window function sees from a row.
 #[derive(Clone, Debug)]
 pub struct WindowFrame {
@@ -930,215 +730,6 @@ pub enum FrameBound {
     Following(Box<Expr>),
     /// The partition's last row.
     UnboundedFollowing,
-}
-
-/// INSERT, REPLACE or LOAD DATA.
-#[derive(Debug)]
-pub struct Insert {
-    /// The table that gets the rows.
-    pub table: Arc<Table>,
-    /// The row being built: every column of the table; expressions in `values` and defaults read
-    /// it.
-    pub slot: SlotId,
-    /// Positions of the columns that the source gives, in its order.
-    pub columns: Vec<usize>,
-    /// Where the rows come from.
-    pub source: InsertSource,
-    /// The source reads the table too: all its rows are computed before the first is written.
-    pub reads_itself: bool,
-    /// What happens to a row whose key another row has.
-    pub duplicates: OnDuplicate,
-    /// IGNORE: errors of a row become warnings.
-    pub ignore: bool,
-    /// WITH CHECK OPTION of the views through which the row is changed.
-    pub checks: Vec<ViewCheck>,
-    /// What its rows fire.
-    pub triggers: Option<Arc<RowTriggers>>,
-}
-
-/// Where an INSERT gets its rows from.
-#[derive(Debug)]
-pub enum InsertSource {
-    /// The lines of a file.
-    Load(Load),
-    /// `None` is DEFAULT.
-    Values(Vec<Vec<Option<Expr>>>),
-    /// The rows of a query.
-    Query {
-        /// Yields the rows.
-        node: Node,
-        /// A value each of the insert's `columns`, over the slots that `node` fills.
-        output: Vec<Expr>,
-    },
-}
-
-/// LOAD DATA: how a file's lines become rows.
-#[derive(Debug)]
-pub struct Load {
-    /// How lines and fields are separated.
-    pub format: FileFormat,
-    /// The file's character set.
-    pub charset: Charset,
-    /// IGNORE n LINES.
-    pub ignore_lines: u64,
-    /// Where each field goes.
-    pub targets: Vec<LoadTarget>,
-    /// SET: positions in the statement's columns; `None` is DEFAULT.
-    pub assignments: Vec<(usize, Option<Expr>)>,
-}
-
-/// Where LOAD DATA puts a field.
-#[derive(Debug)]
-pub enum LoadTarget {
-    /// A position in the statement's columns.
-    Column(usize),
-    /// A user variable.
-    Variable(CompactString),
-}
-
-/// What an INSERT does with a row whose unique key another row has.
-#[derive(Debug)]
-pub enum OnDuplicate {
-    /// Error 1062, or with IGNORE a warning.
-    Error,
-    /// REPLACE: removes the other rows.
-    Replace,
-    /// Assignments over the existing row, which is put into the insert's slot, with the refused row
-    /// in `new_slot` (VALUES(), row alias).
-    Update {
-        /// Where the refused row is put.
-        new_slot: SlotId,
-        /// The assignments, over both slots.
-        target: Box<UpdateTarget>,
-    },
-}
-
-/// `column = value`; `None` is DEFAULT.
-#[derive(Debug)]
-pub struct Assignment {
-    /// Position in `table.columns`.
-    pub column: usize,
-    /// The new value; reads the row as the assignments before it left it.
-    pub value: Option<Expr>,
-}
-
-/// WITH CHECK OPTION: a changed row must still be one of the view's (1369).
-#[derive(Clone, Debug)]
-pub struct ViewCheck {
-    /// With its schema.
-    pub view: String,
-    /// Over the slots of the view's tables.
-    pub conditions: Vec<Expr>,
-}
-
-/// UPDATE of one or several tables.
-#[derive(Debug)]
-pub struct Update {
-    /// Yields the rows to change.
-    pub node: Node,
-    /// The tables that are changed, in the order of the statement.
-    pub targets: Vec<UpdateTarget>,
-    /// IGNORE: errors of a row become warnings.
-    pub ignore: bool,
-    /// LIMIT: how many rows are changed at most.
-    pub limit: Option<Expr>,
-    /// One table, no ORDER BY, and no changed row can be met again (the Halloween problem): rows
-    /// may be changed while they are read, as the scan locks them. Otherwise target rows are
-    /// collected first.
-    pub in_place: bool,
-}
-
-/// A table whose rows get other values in some columns.
-#[derive(Debug)]
-pub struct UpdateTarget {
-    /// The table that is changed.
-    pub table: Arc<Table>,
-    /// Where the row to change is, and where the new one is made.
-    pub slot: SlotId,
-    /// In the order of the statement.
-    pub assignments: Vec<Assignment>,
-    /// What follows from the assignments.
-    pub changes: ColumnChanges,
-    /// WITH CHECK OPTION of the views through which the row is changed.
-    pub checks: Vec<ViewCheck>,
-    /// What its rows fire.
-    pub triggers: Option<Arc<RowTriggers>>,
-}
-
-impl UpdateTarget {
-    /// Has changes of its rows fire triggers, which may assign to any column.
-    pub fn fire(&mut self, triggers: Option<Arc<RowTriggers>>) {
-        if let Some(found) = &triggers
-            && found.has(TriggerTime::Before, TriggerEvent::Update)
-        {
-            let stamped = std::mem::take(&mut self.changes.stamped);
-            self.changes = ColumnChanges::of_triggers(&self.table, stamped);
-        }
-        self.triggers = triggers;
-    }
-
-    /// Works out what follows from the assignments.
-    pub fn new(
-        table: Arc<Table>,
-        slot: SlotId,
-        assignments: Vec<Assignment>,
-        checks: Vec<ViewCheck>,
-    ) -> UpdateTarget {
-        let assigned: Vec<usize> = assignments.iter().map(|a| a.column).collect();
-        UpdateTarget {
-            changes: ColumnChanges::of_assignments(&table, &assigned),
-            table,
-            slot,
-            assignments,
-            checks,
-            triggers: None,
-        }
-    }
-}
-
-/// The triggers that changes of a table's rows fire, in their order.
-#[derive(Clone, Debug, Default)]
-pub struct RowTriggers {
-    /// When each is fired, and the program.
-    pub list: Vec<(TriggerTime, TriggerEvent, Arc<dyn StoredFunction>)>,
-    /// What they use.
-    pub uses: Arc<ProgramUses>,
-}
-
-impl RowTriggers {
-    /// Those that a change fires.
-    pub fn of(
-        &self,
-        time: TriggerTime,
-        event: TriggerEvent,
-    ) -> impl Iterator<Item = &Arc<dyn StoredFunction>> {
-        let fired = self.list.iter();
-        fired
-            .filter(move |(when, what, _)| *when == time && *what == event)
-            .map(|(.., program)| program)
-    }
-
-    /// Whether a change fires any.
-    pub fn has(&self, time: TriggerTime, event: TriggerEvent) -> bool {
-        self.of(time, event).next().is_some()
-    }
-}
-
-/// DELETE from one or several tables.
-#[derive(Debug)]
-pub struct Delete {
-    /// Yields the rows to delete.
-    pub node: Node,
-    /// The tables that lose rows, and the slots of the rows.
-    pub targets: Vec<(Arc<Table>, SlotId)>,
-    /// What the rows of each target fire.
-    pub triggers: Vec<Option<Arc<RowTriggers>>>,
-    /// IGNORE: errors of a row become warnings.
-    pub ignore: bool,
-    /// LIMIT: how many rows are deleted at most.
-    pub limit: Option<Expr>,
-    /// Rows may be deleted while they are read. Otherwise target rows are collected first.
-    pub in_place: bool,
 }
 
 /// The slots a node's rows live in: what has to be kept to keep its row.

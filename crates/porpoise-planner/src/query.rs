@@ -229,6 +229,8 @@ pub struct SubqueryStrategies {
     pub first_match: bool,
     /// A semi-join may read the subquery's rows once, and keep them.
     pub materialization: bool,
+    /// A semi-join may be an inner join, of whose rows duplicates are weeded out.
+    pub duplicate_weedout: bool,
     /// `x IN (SELECT y …)` is evaluated for each x, even where y are the same for all.
     pub into_exists: bool,
 }
@@ -239,6 +241,7 @@ impl Default for SubqueryStrategies {
             semijoin: true,
             first_match: true,
             materialization: true,
+            duplicate_weedout: true,
             into_exists: false,
         }
     }
@@ -435,6 +438,16 @@ impl Window {
 }
 
 impl JoinTree {
+    pub fn has_outer_join(&self) -> bool {
+        match self {
+            JoinTree::One | JoinTree::Leaf(_) => false,
+            JoinTree::Filtered { tree, .. } => tree.has_outer_join(),
+            JoinTree::Join {
+                left, right, kind, ..
+            } => *kind == LogicalJoin::Left || left.has_outer_join() || right.has_outer_join(),
+        }
+    }
+
     pub fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match self {
             JoinTree::One => {}
@@ -560,16 +573,28 @@ impl JoinTree {
     }
 
     /// The conditions of merged derived tables and views.
-    pub fn for_each_condition(&self, visit: &mut dyn FnMut(&Expr)) {
+    /// Calls `visit` with what inner joins ask; `below`: in merged tables as well, and with the
+    /// conditions of those.
+    pub fn for_each_condition(&self, below: bool, visit: &mut dyn FnMut(&Expr)) {
         match self {
             JoinTree::One | JoinTree::Leaf(_) => {}
             JoinTree::Filtered { tree, conditions } => {
-                conditions.iter().for_each(&mut *visit);
-                tree.for_each_condition(visit);
+                if below {
+                    conditions.iter().for_each(&mut *visit);
+                    tree.for_each_condition(below, visit);
+                }
             }
-            JoinTree::Join { left, right, .. } => {
-                left.for_each_condition(visit);
-                right.for_each_condition(visit);
+            JoinTree::Join {
+                left,
+                right,
+                kind,
+                on,
+            } => {
+                left.for_each_condition(below, visit);
+                if matches!(kind, LogicalJoin::Inner | LogicalJoin::Straight) {
+                    right.for_each_condition(below, visit);
+                    on.iter().for_each(visit);
+                }
             }
         }
     }

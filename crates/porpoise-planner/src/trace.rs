@@ -187,6 +187,17 @@ struct SlotNames<'b, 'a> {
     binder: &'b Binder<'a>,
 }
 
+/// A column's name in full, as the rewritten statement and conditions in JSON have it; derived
+/// tables have no schema.
+pub(crate) fn qualified(schema: Option<&str>, table: &str, column: &str) -> String {
+    let ident = |name: &str| porpoise_sql::ast::Ident::new(name);
+    let (table, column) = (ident(table), ident(column));
+    match schema {
+        Some(schema) => format!("{}.{table}.{column}", ident(schema)),
+        None => format!("{table}.{column}"),
+    }
+}
+
 impl ColumnNames for SlotNames<'_, '_> {
     fn write_column(&self, slot: SlotId, column: usize, out: &mut String) {
         let Some(draft) = self.binder.slots.get(slot.0 as usize) else {
@@ -202,8 +213,8 @@ impl ColumnNames for SlotNames<'_, '_> {
             .and_then(|table| table.columns.get(column));
         let name = of_table.map(|column| &column.name);
         let name = name.or_else(|| draft.column_names.get(column));
-        out.push_str(&draft.name);
-        out.push('.');
-        out.push_str(name.map_or("?", CompactString::as_str));
+        let schema = draft.table.as_ref().map(|table| &*table.schema);
+        let name = name.map_or("?", CompactString::as_str);
+        out.push_str(&qualified(schema, &draft.name, name));
     }
 }

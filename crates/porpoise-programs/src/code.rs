@@ -1,13 +1,18 @@
 //! The compiled form of a program.
 
+use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use compact_str::CompactString;
+use porpoise_catalog::program_statistics::ProgramStatistics;
 use porpoise_catalog::{Column, ColumnDefault};
+use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
+use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_planner::ProgramUses;
-use porpoise_planner::plan::Target;
+use porpoise_planner::plan::{Node, Plan, PlanKind, Target};
 use porpoise_session::plan_cache::CachedPlan;
 use porpoise_sql::ast;
 use porpoise_types::DataType;
@@ -31,17 +36,40 @@ pub struct Program {
     pub parameters: Vec<ast::ParameterMode>,
     /// How many cursors there are.
     pub cursors: usize,
+    /// The texts of its SQL statements, cursors' queries, CALLs, and expressions that read tables, as
+    /// they are numbered.
+    pub statements: Vec<ast::Span>,
     /// What a function returns.
     pub returns: Option<Column>,
     /// Which slots hold columns of a trigger's rows.
     pub row_slots: Vec<RowSlot>,
+    /// It may change the session's variables.
+    pub sets_variables: bool,
     /// It is a trigger's.
     pub is_trigger: bool,
+    /// What its runs take is added here.
+    pub statistics: Arc<ProgramStatistics>,
     /// What its statements use, once that was asked for.
     pub uses: OnceLock<Arc<ProgramUses>>,
 }
 
 impl Program {
+    /// Whether it may send rows to the client: it has a query whose rows go nowhere else.
+    pub fn sends_rows(&self) -> bool {
+        self.code.iter().any(|instruction| match instruction {
+            Instruction::Sql(sql) => sql.sends_rows(),
+            _ => false,
+        })
+    }
+
+    /// The line that a statement begins on, from 1, and its text.
+    pub fn source(&self, number: usize) -> (usize, Cow<'_, str>) {
+        let span = self.statements.get(number).copied().unwrap_or_default();
+        let before = self.sql.iter().take(span.start as usize);
+        let line = 1 + before.filter(|byte| **byte == b'\n').count();
+        (line, String::from_utf8_lossy(span.of(&self.sql)))
+    }
+
     /// Whether it runs within a statement, as functions and triggers do.
     pub fn runs_within_statement(&self) -> bool {
         self.is_trigger || self.returns.is_some()
@@ -60,6 +88,17 @@ impl Program {
 }
 
 impl SqlStatement {
+    fn sends_rows(&self) -> bool {
+        match &self.statement {
+            ast::Statement::Query(query) => query.into.is_none(),
+            ast::Statement::Show(_)
+            | ast::Statement::Describe { .. }
+            | ast::Statement::Explain(_)
+            | ast::Statement::Execute { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether it shows the conditions of the statement before it.
     pub fn is_about_diagnostics(&self) -> bool {
         matches!(
@@ -109,6 +148,9 @@ pub enum Instruction {
         slot: usize,
         /// What is kept.
         value: Expression,
+        /// Where a CONTINUE handler goes on if the operand can't be evaluated: behind the whole
+        /// statement.
+        resume: usize,
     },
     /// `slot := NULL`: a variable without DEFAULT is declared.
     Clear(usize),
@@ -173,6 +215,8 @@ pub struct Expression {
     pub written: ast::Expr,
     /// Bound once. `None` where it has to be planned as a query, or can't be bound now.
     pub bound: Option<Expr>,
+    /// Its place among the program's statements, if it reads tables.
+    pub number: Option<usize>,
     /// Its plan, if it isn't bound and has been evaluated.
     pub planned: Planned,
     /// The variables that it may name.
@@ -190,6 +234,8 @@ pub struct SqlStatement {
     pub scope: Arc<Scope>,
     /// Its own text.
     pub span: ast::Span,
+    /// Its place among the program's statements.
+    pub number: usize,
     /// Where the columns of `SELECT … INTO` go that are the program's variables.
     pub into: Vec<usize>,
     /// Its plan, once it has run.
@@ -207,6 +253,57 @@ pub struct KeptPlan {
     pub context_hash: u64,
     /// The plan.
     pub cached: CachedPlan,
+    /// The expression that the plan evaluates, where it does nothing else.
+    pub value: Option<Expr>,
+}
+
+impl KeptPlan {
+    /// Keeps a plan that was made for `context_hash` while the catalog had the given version.
+    pub fn new(
+        context_hash: u64,
+        catalog_version: u64,
+        plan: Plan,
+        command: Option<CountedCommand>,
+    ) -> KeptPlan {
+        KeptPlan {
+            context_hash,
+            value: value_of(&plan).cloned(),
+            cached: CachedPlan {
+                text_lengths: Box::default(),
+                plan,
+                command,
+                catalog_version,
+                sql: Box::default(),
+                source: None,
+                mask: None,
+                is_retired: AtomicBool::new(false),
+            },
+        }
+    }
+
+    /// Whether the plan is still right.
+    pub fn fits(&self, context_hash: u64, catalog_version: u64, session: &SessionVars) -> bool {
+        self.context_hash == context_hash
+            && self.cached.is_good(catalog_version)
+            && self.cached.plan.fits_user_variables(session)
+    }
+}
+
+/// The only expression of a query that reads no rows, runs no programs and may be kept.
+pub(crate) fn value_of(plan: &Plan) -> Option<&Expr> {
+    let is_value = plan.cacheable
+        && plan.tables.is_empty()
+        && plan.subplans.is_empty()
+        && plan.routines.is_empty();
+    match &plan.kind {
+        PlanKind::Query(query) if is_value && matches!(query.node, Node::One) => {
+            match &*query.output {
+                [value] => Some(value),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// `CALL name(arguments)`.
@@ -216,6 +313,8 @@ pub struct CallStatement {
     pub name: ast::ObjectName,
     /// What it is given.
     pub arguments: Vec<Argument>,
+    /// Its place among the program's statements.
+    pub number: usize,
 }
 
 /// An argument of CALL.
@@ -223,8 +322,17 @@ pub struct CallStatement {
 pub struct Argument {
     /// What is given.
     pub value: Expression,
-    /// The variable that it is, if it is one: OUT and INOUT parameters need one.
-    pub target: Option<Target>,
+    /// Where the value of an OUT or INOUT parameter goes; `None` if nothing can be assigned.
+    pub target: Option<ArgumentTarget>,
+}
+
+/// Where the value of an OUT or INOUT parameter goes.
+#[derive(Debug)]
+pub enum ArgumentTarget {
+    /// Into a variable.
+    Variable(Target),
+    /// To whoever executes the prepared statement: the value of a placeholder, by its number.
+    Placeholder(usize),
 }
 
 /// SIGNAL and RESIGNAL.
@@ -283,6 +391,9 @@ pub struct HandlerScope {
     pub parent: Option<usize>,
     /// What the block declares.
     pub handlers: Vec<Handler>,
+    /// A block whose handlers aren't declared yet, as its variables are: what they will take, no
+    /// handler around the block does.
+    pub hides: Option<usize>,
 }
 
 /// A handler.
@@ -301,6 +412,7 @@ pub fn slot(name: &str, ty: DataType) -> Column {
     Column {
         name: name.into(),
         ty,
+        explicit_collation: false,
         nullable: true,
         default: ColumnDefault::None,
         on_update_now: false,
@@ -309,5 +421,6 @@ pub fn slot(name: &str, ty: DataType) -> Column {
         visible: true,
         hidden: false,
         comment: String::new(),
+        added: None,
     }
 }

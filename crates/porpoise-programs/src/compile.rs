@@ -4,21 +4,27 @@
 //! them are bound in; a block that ends takes its own away. Slots are not used again: a program of
 //! many blocks has as many slots as it has variables.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use porpoise_catalog::Table;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
+use porpoise_expr::context::check_interrupt;
+use porpoise_expr::function::Purity;
 use porpoise_expr::typing::declared::{TypeContext, data_type};
-use porpoise_planner::plan::{PlanKind, Target};
+use porpoise_expr::{Expr, ExprKind};
+use porpoise_planner::plan::Target;
 use porpoise_planner::{self as planner, Context, Variables};
+use porpoise_sql::Modes;
 use porpoise_sql::ast::{self, ProgramKind, ProgramStatement, ProgramStep};
+use porpoise_sql::lexer::{Lexer, TokenKind, name_text};
 use porpoise_types::{Collation, DataType};
 
 use crate::Scope;
 use crate::code::{
-    Argument, Asked, CallStatement, Diagnose, Expression, Handler, HandlerScope, Instruction,
-    Matched, Planned, Program, RowSlot, Signal, SqlStatement, slot,
+    Argument, ArgumentTarget, Asked, CallStatement, Diagnose, Expression, Handler, HandlerScope,
+    Instruction, Matched, Planned, Program, RowSlot, Signal, SqlStatement, slot, value_of,
 };
 
 /// Compiles a program. `collation` is that of texts whose type says none: the schema's.
@@ -35,7 +41,7 @@ pub fn compile(
 ) -> Result<Program> {
     let mut compiler = Compiler::new(sql, collation, context);
     if let (ProgramKind::Trigger { time, event, .. }, Some(table)) = (&create.kind, table) {
-        compiler.declare_rows(*time, *event, table, create.body.span);
+        compiler.declare_rows(*time, *event, table, create.body.span)?;
     }
     let (parameters, returns) = match &create.kind {
         ProgramKind::Procedure { parameters, .. } => (&parameters[..], None),
@@ -46,8 +52,9 @@ pub fn compile(
         } => (&parameters[..], Some(returns)),
         ProgramKind::Trigger { .. } | ProgramKind::Event { .. } => (&[][..], None),
     };
+    let mut names = HashSet::new();
     for parameter in parameters {
-        if compiler.scope.declares(&parameter.name, 0) {
+        if !names.insert(parameter.name.to_ascii_lowercase()) {
             return Err(Error::duplicate_parameter(parameter.name.as_str()));
         }
         let collation = parameter.collation.as_ref();
@@ -78,6 +85,11 @@ pub fn compile_statement(
     context: &Context<'_>,
 ) -> Result<Program> {
     let mut compiler = Compiler::new(sql, context.session.collation, context);
+    let placeholders = context.parameters.iter();
+    compiler
+        .program
+        .slots
+        .extend(placeholders.map(|ty| slot("?", ty.clone())));
     compiler.sql(statement, ast::Span::default())?;
     Ok(compiler.program)
 }
@@ -96,6 +108,8 @@ struct Compiler<'a> {
     collation: Collation,
     program: Program,
     scope: Arc<Scope>,
+    /// The DEFAULT of each slot that was declared with one, and what it may name.
+    defaults: HashMap<usize, (Arc<Scope>, ast::Clause)>,
     /// The handlers in force.
     handlers: usize,
     /// Declared conditions, the innermost last.
@@ -123,12 +137,16 @@ impl<'a> Compiler<'a> {
                 slots: Vec::new(),
                 parameters: Vec::new(),
                 cursors: 0,
+                statements: Vec::new(),
                 returns: None,
                 row_slots: Vec::new(),
+                sets_variables: false,
                 is_trigger: false,
+                statistics: Arc::default(),
                 uses: OnceLock::new(),
             },
             scope: Arc::default(),
+            defaults: HashMap::new(),
             handlers: 0,
             conditions: Vec::new(),
             cursors: Vec::new(),
@@ -160,16 +178,19 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Has CONTINUE handlers of a condition go on here.
-    fn resume_here(&mut self, jump: usize) {
+    /// Has CONTINUE handlers of a condition, or of CASE's operand, go on here.
+    fn resume_here(&mut self, instruction: usize) {
         let here = self.here();
-        if let Instruction::JumpUnless { resume, .. } = &mut self.program.code[jump] {
-            *resume = here;
+        match &mut self.program.code[instruction] {
+            Instruction::JumpUnless { resume, .. } | Instruction::Keep { resume, .. } => {
+                *resume = here;
+            }
+            _ => {}
         }
     }
 
-    fn jump_unless(&mut self, condition: &ast::Expr) -> usize {
-        let condition = self.expression(condition);
+    fn jump_unless(&mut self, condition: &ast::Expr, span: ast::Span) -> usize {
+        let condition = self.expression(condition, span);
         self.emit(Instruction::JumpUnless {
             condition,
             target: 0,
@@ -202,33 +223,43 @@ impl<'a> Compiler<'a> {
         number
     }
 
-    /// An expression, bound if it can be bound once for all.
-    fn expression(&self, written: &ast::Expr) -> Expression {
+    /// An expression, bound if it can be bound once for all. One that reads tables is a statement of
+    /// its own, with a number.
+    fn expression(&mut self, written: &ast::Expr, span: ast::Span) -> Expression {
+        let (mut expression, reads_tables) = self.bind(written);
+        if reads_tables {
+            expression.number = Some(self.number(span));
+        }
+        expression
+    }
+
+    /// An expression, and whether it reads tables, or may do so as it can't be planned now.
+    fn bind(&self, written: &ast::Expr) -> (Expression, bool) {
         let context = Context {
             variables: Some(&*self.scope as &dyn Variables),
             sql: &self.program.sql,
             ..*self.context
         };
         let plan = planner::plan_expressions(&[written], &context);
-        let is_simple = |plan: &planner::plan::Plan| {
-            plan.cacheable
-                && plan.tables.is_empty()
-                && plan.subplans.is_empty()
-                && plan.routines.is_empty()
-        };
-        let bound = match plan {
-            Ok(mut plan) if is_simple(&plan) => match plan.take_kind() {
-                PlanKind::Query(mut query) => query.output.pop(),
-                _ => None,
-            },
+        let bound = match &plan {
+            Ok(plan) if plan.user_variables.is_empty() => value_of(plan).cloned(),
             _ => None,
         };
-        Expression {
+        // In a procedure each statement has its own time: an expression that asks for it is planned
+        // as a statement. In functions and triggers it is that of the statement around them.
+        let bound = bound.filter(|bound| self.program.runs_within_statement() || !is_timed(bound));
+        let reads_tables = match &plan {
+            Ok(plan) => !plan.tables.is_empty() || !plan.subplans.is_empty(),
+            Err(_) => true,
+        };
+        let expression = Expression {
             written: written.clone(),
             bound,
+            number: None,
             planned: Planned::default(),
             scope: Arc::clone(&self.scope),
-        }
+        };
+        (expression, reads_tables)
     }
 
     fn statements(&mut self, statements: &[ProgramStatement]) -> Result<()> {
@@ -238,6 +269,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn statement(&mut self, statement: &ProgramStatement) -> Result<()> {
+        check_interrupt(self.context.session)?;
         match &statement.step {
             ProgramStep::Block(block) => self.block(block),
             ProgramStep::If { arms, otherwise } => self.if_arms(arms, otherwise),
@@ -256,7 +288,7 @@ impl<'a> Compiler<'a> {
                 condition,
                 body,
             } => self.repeat(label.as_ref(), |compiler, start| {
-                let exit = compiler.jump_unless(condition);
+                let exit = compiler.jump_unless(&condition.expr, condition.span);
                 compiler.statements(body)?;
                 compiler.emit(Instruction::Jump(start));
                 compiler.land(exit);
@@ -266,7 +298,7 @@ impl<'a> Compiler<'a> {
             ProgramStep::Repeat { label, body, until } => {
                 self.repeat(label.as_ref(), |compiler, start| {
                     compiler.statements(body)?;
-                    let again = compiler.jump_unless(until);
+                    let again = compiler.jump_unless(&until.expr, until.span);
                     if let Instruction::JumpUnless { target, .. } =
                         &mut compiler.program.code[again]
                     {
@@ -283,7 +315,7 @@ impl<'a> Compiler<'a> {
                     return Err(Error::return_outside_function());
                 }
                 self.has_return = true;
-                let value = self.expression(value);
+                let value = self.expression(value, statement.span);
                 self.emit(Instruction::Return(value));
                 Ok(())
             }
@@ -312,14 +344,20 @@ impl<'a> Compiler<'a> {
 
     fn block(&mut self, block: &ast::Block) -> Result<()> {
         let first_variable = self.scope.len();
+        let mut variables = HashSet::new();
+        let (mut conditions, mut cursors) = (HashSet::new(), HashSet::new());
         let (first_condition, first_cursor) = (self.conditions.len(), self.cursors.len());
         let first_cursor_number = self.program.cursors;
         let outer_handlers = self.handlers;
         let label = self.push_label(block.label.as_ref(), None);
         let mut exits = Vec::new();
-        let mut inner = None;
         check_order(&block.declarations)?;
+        let inner = self.handlers_of(block);
+        if let Some(inner) = inner {
+            self.handlers = self.push_handlers(Some(inner));
+        }
         for declaration in &block.declarations {
+            check_interrupt(self.context.session)?;
             match declaration {
                 ast::Declaration::Variables {
                     names,
@@ -328,36 +366,31 @@ impl<'a> Compiler<'a> {
                     default,
                 } => {
                     for name in names {
-                        if self.scope.declares(name, first_variable) {
+                        if !variables.insert(name.to_ascii_lowercase()) {
                             return Err(Error::duplicate_variable(name.as_str()));
                         }
                         let ty = self.data_type(data_type, collation.as_ref(), name)?;
-                        let value = default.as_ref().map(|value| self.expression(value));
+                        let visible = Arc::clone(&self.scope);
                         let slot = self.declare(name, ty);
-                        self.emit(match value {
-                            Some(value) => Instruction::Assign { slot, value },
-                            None => Instruction::Clear(slot),
-                        });
+                        if let Some(default) = default {
+                            self.defaults.insert(slot, (visible, default.clone()));
+                        }
+                        self.set_to_default(slot);
                     }
                 }
                 ast::Declaration::Condition { name, value } => {
-                    let declared = &self.conditions[first_condition..];
-                    if declared
-                        .iter()
-                        .any(|(known, _)| known.eq_ignore_ascii_case(name))
-                    {
+                    if !conditions.insert(name.to_ascii_lowercase()) {
                         return Err(Error::duplicate_condition(name.as_str()));
                     }
                     let matched = self.condition(value)?;
                     self.conditions.push((name.clone(), matched));
                 }
                 ast::Declaration::Cursor { name, query, span } => {
-                    let declared = &self.cursors[first_cursor..];
-                    if declared
-                        .iter()
-                        .any(|(known, ..)| known.eq_ignore_ascii_case(name))
-                    {
+                    if !cursors.insert(name.to_ascii_lowercase()) {
                         return Err(Error::duplicate_cursor(name.as_str()));
+                    }
+                    if query.into.is_some() {
+                        return Err(Error::cursor_select_into());
                     }
                     let statement = ast::Statement::Query(query.clone());
                     let query = self.sql_statement(&statement, *span, true)?;
@@ -370,14 +403,10 @@ impl<'a> Compiler<'a> {
                     conditions,
                     body,
                 } => {
-                    let scope = *inner.get_or_insert_with(|| {
-                        self.program.handler_scopes.push(HandlerScope {
-                            parent: Some(outer_handlers),
-                            handlers: Vec::new(),
-                        });
-                        self.program.handler_scopes.len() - 1
-                    });
-                    exits.extend(self.handler(scope, *continues, conditions, body)?);
+                    self.handlers = outer_handlers;
+                    if let Some(scope) = inner {
+                        exits.extend(self.handler(scope, *continues, conditions, body)?);
+                    }
                 }
             }
         }
@@ -399,6 +428,23 @@ impl<'a> Compiler<'a> {
         self.cursors.truncate(first_cursor);
         Arc::make_mut(&mut self.scope).truncate(first_variable);
         Ok(())
+    }
+
+    /// The scope of the handlers that a block declares, if it does.
+    fn handlers_of(&mut self, block: &ast::Block) -> Option<usize> {
+        let is_handler = |declaration| matches!(declaration, &ast::Declaration::Handler { .. });
+        let declares = block.declarations.iter().any(is_handler);
+        declares.then(|| self.push_handlers(None))
+    }
+
+    /// A scope for handlers within the current one.
+    fn push_handlers(&mut self, hides: Option<usize>) -> usize {
+        self.program.handler_scopes.push(HandlerScope {
+            parent: Some(self.handlers),
+            handlers: Vec::new(),
+            hides,
+        });
+        self.program.handler_scopes.len() - 1
     }
 
     /// A handler's body, which is jumped over where it stands. What is returned is to lead behind
@@ -442,10 +488,12 @@ impl<'a> Compiler<'a> {
             ast::ConditionValue::Number(number) => Matched::Number(*number),
             ast::ConditionValue::SqlState(state) => {
                 let is_character = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+                let bad = || Error::bad_sqlstate(String::from_utf8_lossy(state));
+                let state = <[u8; 5]>::try_from(&**state).map_err(|_| bad())?;
                 if !state.iter().all(is_character) || state.starts_with(b"00") {
-                    return Err(Error::bad_sqlstate(String::from_utf8_lossy(state)));
+                    return Err(bad());
                 }
-                Matched::SqlState(*state)
+                Matched::SqlState(state)
             }
             ast::ConditionValue::SqlWarning => Matched::Warning,
             ast::ConditionValue::NotFound => Matched::NotFound,
@@ -464,7 +512,7 @@ impl<'a> Compiler<'a> {
         let mut ends = Vec::with_capacity(arms.len());
         let mut conditions = Vec::with_capacity(arms.len());
         for (at, arm) in arms.iter().enumerate() {
-            let unless = self.jump_unless(&arm.condition);
+            let unless = self.jump_unless(&arm.condition.expr, arm.condition.span);
             self.statements(&arm.body)?;
             if at + 1 < arms.len() || !otherwise.is_empty() {
                 ends.push(self.emit(Instruction::Jump(0)));
@@ -482,20 +530,25 @@ impl<'a> Compiler<'a> {
 
     fn case(
         &mut self,
-        operand: Option<&ast::Expr>,
+        operand: Option<&ast::Clause>,
         arms: &[ast::Arm],
         otherwise: Option<&[ProgramStatement]>,
     ) -> Result<()> {
         let visible = self.scope.len();
+        let mut conditions = Vec::with_capacity(arms.len() + 1);
         let compared = match operand {
             None => None,
             Some(operand) => {
-                let value = self.expression(operand);
+                let value = self.expression(&operand.expr, operand.span);
                 let ty = value.bound.as_ref().map(|bound| bound.ty.clone());
                 // No variable that a program declares has such a name.
                 let name = format!("case operand {}", self.program.slots.len());
                 let slot = self.declare(&name, ty.unwrap_or(DataType::Null));
-                self.emit(Instruction::Keep { slot, value });
+                conditions.push(self.emit(Instruction::Keep {
+                    slot,
+                    value,
+                    resume: 0,
+                }));
                 Some(ast::Expr::Column(Box::new(ast::ColumnRef {
                     schema: None,
                     table: None,
@@ -504,13 +557,13 @@ impl<'a> Compiler<'a> {
             }
         };
         let mut ends = Vec::with_capacity(arms.len());
-        let mut conditions = Vec::with_capacity(arms.len());
         for arm in arms {
+            let ast::Clause { expr, span } = &arm.condition;
             let unless = match &compared {
-                None => self.jump_unless(&arm.condition),
+                None => self.jump_unless(expr, *span),
                 Some(operand) => {
-                    let sides = (operand.clone(), arm.condition.clone());
-                    self.jump_unless(&ast::Expr::Binary(ast::BinaryOp::Eq, Box::new(sides)))
+                    let sides = Box::new((operand.clone(), expr.clone()));
+                    self.jump_unless(&ast::Expr::Binary(ast::BinaryOp::Eq, sides), *span)
                 }
             };
             self.statements(&arm.body)?;
@@ -588,6 +641,20 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// Gives a variable the value that it is declared with.
+    fn set_to_default(&mut self, slot: usize) {
+        let initial = match self.defaults.get(&slot).cloned() {
+            Some((visible, default)) => {
+                let here = std::mem::replace(&mut self.scope, visible);
+                let value = self.expression(&default.expr, default.span);
+                self.scope = here;
+                Instruction::Assign { slot, value }
+            }
+            None => Instruction::Clear(slot),
+        };
+        self.emit(initial);
+    }
+
     fn target(&self, target: &ast::IntoTarget) -> Result<Target> {
         match target {
             ast::IntoTarget::User(name) => Ok(Target::User(name.0.to_lowercase())),
@@ -605,8 +672,12 @@ impl<'a> Compiler<'a> {
     fn assignment(&mut self, assignment: &ast::ProgramAssignment, span: ast::Span) -> Result<()> {
         match assignment {
             ast::ProgramAssignment::Name { name, value } => match self.scope.number(name) {
+                Some(slot) if matches!(value, ast::Expr::Default) => {
+                    self.set_to_default(slot);
+                    Ok(())
+                }
                 Some(slot) => {
-                    let value = self.expression(value);
+                    let value = self.expression(value, span);
                     self.emit(Instruction::Assign { slot, value });
                     Ok(())
                 }
@@ -626,7 +697,7 @@ impl<'a> Compiler<'a> {
                 }
             },
             ast::ProgramAssignment::Row { old, column, value } => {
-                self.assign_column(*old, column, value)
+                self.assign_column(*old, column, value, span)
             }
             ast::ProgramAssignment::Other(item) => {
                 self.sql(&ast::Statement::Set(vec![item.clone()]), span)
@@ -635,13 +706,15 @@ impl<'a> Compiler<'a> {
     }
 
     /// Declares the columns of a trigger's rows: those whose names its text holds.
+    ///
+    /// Errors: 1054 for a column that the table doesn't have, 1363 for a row that there isn't.
     fn declare_rows(
         &mut self,
         time: ast::TriggerTime,
         event: ast::TriggerEvent,
         table: &Table,
         body: ast::Span,
-    ) {
+    ) -> Result<()> {
         use ast::TriggerEvent::{Delete, Insert};
         self.program.is_trigger = true;
         self.fired = Some((time, event));
@@ -671,6 +744,8 @@ impl<'a> Compiler<'a> {
                 });
             }
         }
+        let modes = crate::routine::modes(self.context.session);
+        check_rows(body.of(&self.program.sql), modes, event, table)
     }
 
     /// `SET NEW.column = value`.
@@ -679,6 +754,7 @@ impl<'a> Compiler<'a> {
         is_old: bool,
         column: &ast::Ident,
         value: &ast::Expr,
+        span: ast::Span,
     ) -> Result<()> {
         let row = if is_old { "OLD" } else { "NEW" };
         let Some((time, event)) = self.fired else {
@@ -704,7 +780,7 @@ impl<'a> Compiler<'a> {
         if let Some(assigned) = slots.iter_mut().find(|slot| slot.slot == found.number) {
             assigned.is_assigned = true;
         }
-        let value = self.expression(value);
+        let value = self.expression(value, span);
         self.emit(Instruction::Assign {
             slot: found.number,
             value,
@@ -719,17 +795,21 @@ impl<'a> Compiler<'a> {
                 for item in items {
                     if let ast::SetItem::User { name, value } = item {
                         let name = name.0.to_lowercase();
-                        let value = self.expression(value);
+                        let value = self.expression(value, span);
                         self.emit(Instruction::AssignUser { name, value });
                     }
                 }
                 return Ok(());
             }
             ast::Statement::Call { name, args } => {
-                let arguments = args.iter().map(|value| self.argument(value)).collect();
+                let arguments = args
+                    .iter()
+                    .map(|value| self.argument(value, span))
+                    .collect();
                 Instruction::Call(Box::new(CallStatement {
                     name: name.clone(),
                     arguments,
+                    number: self.number(span),
                 }))
             }
             ast::Statement::Signal(signal) => Instruction::Signal(Box::new(self.signal(signal)?)),
@@ -738,6 +818,10 @@ impl<'a> Compiler<'a> {
             }
             statement => {
                 self.check_allowed(statement)?;
+                self.program.sets_variables |= matches!(
+                    statement,
+                    ast::Statement::Set(_) | ast::Statement::Execute { .. }
+                );
                 Instruction::Sql(Box::new(self.sql_statement(statement, span, false)?))
             }
         };
@@ -751,9 +835,34 @@ impl<'a> Compiler<'a> {
         use ast::Statement as S;
         let refused = match statement {
             S::Use(_) => Some("USE"),
-            S::LockTables(_) | S::UnlockTables => Some("LOCK"),
+            S::LockTables(_) => Some("LOCK"),
+            S::UnlockTables => Some("UNLOCK"),
             S::LoadData(_) => Some("LOAD DATA"),
-            S::CreateProgram(_) | S::AlterRoutine(_) => Some("CREATE PROCEDURE"),
+            S::CreateView(view) if view.alter => Some("ALTER VIEW"),
+            S::Maintain {
+                action: ast::Maintenance::Check,
+                ..
+            } => Some("CHECK"),
+            S::CreateProgram(create) if matches!(create.kind, ProgramKind::Event { .. }) => {
+                return Err(Error::event_recursion());
+            }
+            S::AlterEvent(alter) if alter.body.is_some() => return Err(Error::event_recursion()),
+            S::Handler(_) => Some("HANDLER"),
+            S::CreateProgram(create) => {
+                return Err(Error::program_within_program(create.kind.name()));
+            }
+            S::AlterRoutine(alter) => {
+                let kind = if alter.is_function {
+                    "FUNCTION"
+                } else {
+                    "PROCEDURE"
+                };
+                return Err(Error::dropped_within_program(kind));
+            }
+            S::DropStored {
+                kind: kind @ ("PROCEDURE" | "FUNCTION"),
+                ..
+            } => return Err(Error::dropped_within_program(kind)),
             _ => None,
         };
         if let Some(refused) = refused {
@@ -771,21 +880,26 @@ impl<'a> Compiler<'a> {
                 };
                 Err(Error::result_set_from_function(kind))
             }
-            S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => {
-                Err(Error::dynamic_sql_in_function())
+            S::Set(items) if items.iter().any(sets_autocommit) => {
+                Err(Error::not_settable_in_function("autocommit"))
             }
             S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) | S::Set(_) | S::Do(_) => {
                 Ok(())
             }
-            S::Show(_) | S::Describe { .. } | S::Explain(_) => {
-                Err(Error::result_set_from_function("function"))
-            }
-            _ => Err(Error::commit_in_function()),
+            S::Savepoint(_) | S::RollbackTo(_) | S::ReleaseSavepoint(_) => Ok(()),
+            statement if is_about_temporary_tables(statement) => Ok(()),
+            statement => Err(refuse_in_function(statement)),
         }
     }
 
+    /// The next statement's place among all.
+    fn number(&mut self, span: ast::Span) -> usize {
+        self.program.statements.push(span);
+        self.program.statements.len() - 1
+    }
+
     fn sql_statement(
-        &self,
+        &mut self,
         statement: &ast::Statement,
         span: ast::Span,
         is_cursor: bool,
@@ -805,24 +919,42 @@ impl<'a> Compiler<'a> {
             is_cursor,
             scope: Arc::clone(&self.scope),
             span,
+            number: self.number(span),
             into,
             planned: Planned::default(),
         })
     }
 
-    fn argument(&self, value: &ast::Expr) -> Argument {
+    fn argument(&mut self, value: &ast::Expr, span: ast::Span) -> Argument {
         let target = match value {
-            ast::Expr::UserVariable(name) => Some(Target::User(name.0.to_lowercase())),
-            ast::Expr::Column(name) => self
-                .scope
-                .find(name)
-                .map(|found| Target::Local(found.number)),
+            ast::Expr::UserVariable(name) => {
+                let name = name.0.to_lowercase();
+                Some(ArgumentTarget::Variable(Target::User(name)))
+            }
+            ast::Expr::Param(number) => Some(ArgumentTarget::Placeholder(*number as usize)),
+            ast::Expr::Column(name) => self.argument_variable(name),
             _ => None,
         };
         Argument {
-            value: self.expression(value),
+            value: self.expression(value, span),
             target,
         }
+    }
+
+    /// A variable that an OUT parameter's value can go into; in a BEFORE trigger also a column of
+    /// NEW.
+    fn argument_variable(&mut self, name: &ast::ColumnRef) -> Option<ArgumentTarget> {
+        let found = self.scope.find(name)?;
+        if name.table.is_some() {
+            let slots = &mut self.program.row_slots;
+            let row = slots.iter_mut().find(|slot| slot.slot == found.number)?;
+            let is_before = matches!(self.fired, Some((ast::TriggerTime::Before, _)));
+            if row.is_old || !is_before {
+                return None;
+            }
+            row.is_assigned = true;
+        }
+        Some(ArgumentTarget::Variable(Target::Local(found.number)))
     }
 
     fn signal(&self, signal: &ast::Signal) -> Result<Signal> {
@@ -836,7 +968,7 @@ impl<'a> Compiler<'a> {
             is_resignal: signal.is_resignal,
             condition,
             items: items
-                .map(|(item, value)| (*item, self.expression(value)))
+                .map(|(item, value)| (*item, self.bind(value).0))
                 .collect(),
         })
     }
@@ -852,7 +984,7 @@ impl<'a> Compiler<'a> {
                 let items = items.iter();
                 let items = items.map(|(target, item)| Ok((self.target(target)?, *item)));
                 Asked::Condition {
-                    number: self.expression(number),
+                    number: self.bind(number).0,
                     items: items.collect::<Result<_>>()?,
                 }
             }
@@ -881,6 +1013,90 @@ fn check_order(declarations: &[ast::Declaration]) -> Result<()> {
     Ok(())
 }
 
+/// Whether an expression is as constant as a statement, but not longer.
+fn is_timed(expr: &Expr) -> bool {
+    expr.any(&mut |part| match &part.kind {
+        ExprKind::Call { function, .. } => function.purity == Purity::Stable,
+        _ => false,
+    })
+}
+
+/// Whether an item sets `@@autocommit`.
+fn sets_autocommit(item: &ast::SetItem) -> bool {
+    match item {
+        ast::SetItem::System { variable, .. } => {
+            let is_session = !matches!(variable.scope, Some(ast::VariableScope::Global));
+            is_session && variable.name.eq_ignore_ascii_case("autocommit")
+        }
+        _ => false,
+    }
+}
+
+/// Whether a statement makes or drops temporary tables alone.
+fn is_about_temporary_tables(statement: &ast::Statement) -> bool {
+    match statement {
+        ast::Statement::CreateTable(create) => create.temporary,
+        ast::Statement::CreateTableLike { temporary, .. }
+        | ast::Statement::DropTable { temporary, .. } => *temporary,
+        _ => false,
+    }
+}
+
 fn is_user(item: &ast::SetItem) -> bool {
     matches!(item, ast::SetItem::User { .. })
+}
+
+/// Looks through a trigger's text for columns of NEW and OLD that there aren't.
+fn check_rows(text: &[u8], modes: Modes, event: ast::TriggerEvent, table: &Table) -> Result<()> {
+    use ast::TriggerEvent::{Delete, Insert};
+    let mut lexer = Lexer::new(text, 0, modes);
+    // The row that is named, and whether a dot has come behind it.
+    let mut row: Option<(&str, bool)> = None;
+    let mut is_qualified = false;
+    loop {
+        let token = lexer.next();
+        let written = token.text(text);
+        match (token.kind, row) {
+            (TokenKind::End | TokenKind::Invalid, _) => return Ok(()),
+            (TokenKind::Word | TokenKind::QuotedName, Some((row_name, true))) => {
+                row = None;
+                match (row_name, event) {
+                    ("OLD", Insert) => return Err(Error::no_such_trigger_row("OLD", "INSERT")),
+                    ("NEW", Delete) => return Err(Error::no_such_trigger_row("NEW", "DELETE")),
+                    _ => {}
+                }
+                let column = name_text(token.kind, written);
+                if table.column_position(&column).is_none() {
+                    return Err(Error::unknown_column(&column, row_name));
+                }
+            }
+            (TokenKind::Word | TokenKind::QuotedName, _) if !is_qualified => {
+                row = match name_text(token.kind, written) {
+                    row if row.eq_ignore_ascii_case("NEW") => Some(("NEW", false)),
+                    row if row.eq_ignore_ascii_case("OLD") => Some(("OLD", false)),
+                    _ => None,
+                };
+            }
+            (_, Some((row_name, false))) if written == b"." => row = Some((row_name, true)),
+            _ => row = None,
+        }
+        is_qualified = written == b".";
+    }
+}
+
+/// The error of a statement that functions and triggers don't run, by what is wrong with it
+/// (MySQL 8.4 manual, 27.8).
+pub fn refuse_in_function(statement: &ast::Statement) -> Error {
+    use ast::Statement as S;
+    match statement {
+        S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => {
+            Error::not_allowed_in_function("Dynamic SQL")
+        }
+        S::Flush { .. } => Error::not_allowed_in_function("FLUSH"),
+        S::Reset(_) => Error::not_allowed_in_function("RESET"),
+        S::Show(_) | S::Describe { .. } | S::Explain(_) | S::Maintain { .. } | S::Histogram(_) => {
+            Error::result_set_from_function("function")
+        }
+        _ => Error::commit_in_function(),
+    }
 }

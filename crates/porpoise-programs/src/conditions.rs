@@ -9,7 +9,7 @@ use porpoise_core::variables::Diagnostics;
 use porpoise_sql::ast::{ConditionItem, SignalItem, StatementItem};
 use porpoise_types::{DataType, Value, convert};
 
-use crate::code::{Asked, Diagnose, Matched, Program, Signal};
+use crate::code::{Asked, Diagnose, Handler, HandlerScope, Matched, Program, Signal};
 use crate::machine::{Host, Machine, Typed};
 
 /// What is raised, as far as handlers look at it.
@@ -39,11 +39,13 @@ impl Raised {
         let is_warning = class == "01";
         let is_not_found = class == "02";
         match matched {
-            Matched::Number(number) => (number == self.number).then_some(3),
-            Matched::SqlState(state) => (state == self.sqlstate.as_bytes()).then_some(2),
-            Matched::NotFound => is_not_found.then_some(1),
+            Matched::Number(number) => (number == self.number).then_some(2),
+            Matched::SqlState(state) => (state == self.sqlstate.as_bytes()).then_some(1),
+            // SELECT … INTO without a row is both, and the handler that was declared last takes it, as
+            // in MySQL.
+            Matched::NotFound => is_not_found.then_some(0),
             Matched::Warning => {
-                let warns = is_warning || self.level == Level::Warning && !is_not_found;
+                let warns = is_warning || self.level == Level::Warning;
                 warns.then_some(0)
             }
             Matched::Exception => {
@@ -55,26 +57,35 @@ impl Raised {
 }
 
 /// The handler that takes a condition, by scope and position there: of the innermost scope that has
-/// one, the most specific.
+/// one, the most specific. None does where that scope only declares its handlers later.
 pub(crate) fn find(program: &Program, scope: usize, raised: Raised) -> Option<(usize, usize)> {
     let mut scope = Some(scope);
     while let Some(at) = scope {
         let here = &program.handler_scopes[at];
-        let specificity = |handler: &crate::code::Handler| {
-            let conditions = handler.conditions.iter();
-            conditions
-                .filter_map(|matched| raised.specificity(*matched))
-                .max()
-        };
-        let handlers = here.handlers.iter().enumerate();
-        let fitting =
-            handlers.filter_map(|(number, handler)| Some((specificity(handler)?, number)));
-        if let Some((_, number)) = fitting.max_by_key(|(specificity, _)| *specificity) {
-            return Some((at, number));
+        if let Some(handler) = fitting(here, raised) {
+            return Some((at, handler));
+        }
+        let hidden = here.hides.map(|hidden| &program.handler_scopes[hidden]);
+        if hidden.is_some_and(|hidden| fitting(hidden, raised).is_some()) {
+            return None;
         }
         scope = here.parent;
     }
     None
+}
+
+/// The most specific of a scope's handlers that take a condition.
+fn fitting(scope: &HandlerScope, raised: Raised) -> Option<usize> {
+    let specificity = |handler: &Handler| {
+        let conditions = handler.conditions.iter();
+        conditions
+            .filter_map(|matched| raised.specificity(*matched))
+            .max()
+    };
+    let handlers = scope.handlers.iter().enumerate().rev();
+    let fitting = handlers.filter_map(|(number, handler)| Some((specificity(handler)?, number)));
+    let (_, number) = fitting.max_by_key(|(specificity, _)| *specificity)?;
+    Some(number)
 }
 
 /// What a condition's SQLSTATE is raised as where SIGNAL gives no number and text.
@@ -88,6 +99,8 @@ fn general(sqlstate: [u8; 5]) -> Error {
 
 /// A condition as SIGNAL builds it.
 struct Built {
+    /// What it was when it was handled: RESIGNAL without a SQLSTATE leaves that.
+    level: Level,
     number: u16,
     sqlstate: [u8; 5],
     message: String,
@@ -98,6 +111,7 @@ impl Built {
     fn new(sqlstate: [u8; 5]) -> Built {
         let general = general(sqlstate);
         Built {
+            level: Level::Error,
             number: general.number(),
             sqlstate,
             message: general.message().to_owned(),
@@ -105,10 +119,11 @@ impl Built {
         }
     }
 
-    fn of(condition: &Condition) -> Built {
+    fn of(level: Level, condition: &Condition) -> Built {
         let mut sqlstate = *b"HY000";
         sqlstate.copy_from_slice(condition.sqlstate.as_bytes());
         Built {
+            level,
             number: condition.number,
             sqlstate,
             message: condition.message.clone(),
@@ -175,12 +190,16 @@ pub(crate) fn signal(machine: &Machine<'_>, signal: &Signal, host: &mut impl Hos
         }
     };
     for (item, value) in &signal.items {
-        let value = machine.evaluate(value, host)?;
+        let value = machine.ask(value, host)?;
         built.set(*item, value)?;
     }
+    let level = built.level;
     let error = built.into_error();
-    if error.sqlstate().starts_with("01") {
-        host.vars_mut().warn(Level::Warning, error.into_condition());
+    let is_warning = level != Level::Error && !error.sqlstate().starts_with("02");
+    if is_warning || error.sqlstate().starts_with("01") {
+        let vars = host.vars_mut();
+        vars.row_count = 0;
+        vars.warn(Level::Warning, error.into_condition());
         return Ok(());
     }
     Err(error)
@@ -195,10 +214,11 @@ fn resignalled(handled: Diagnostics, state: Option<[u8; 5]>, host: &mut impl Hos
     let last = vars
         .warnings
         .last()
-        .map(|(_, condition)| Built::of(condition));
+        .map(|(level, condition)| Built::of(*level, condition));
     let last = last.unwrap_or_else(|| Built::new(*b"45000"));
     match state {
         Some(state) => Built {
+            level: Level::Error,
             number: general(state).number(),
             sqlstate: state,
             ..last
@@ -237,7 +257,7 @@ pub(crate) fn diagnose(
             }
         }
         Asked::Condition { number, items } => {
-            let number = convert::to_int(&machine.evaluate(number, host)?.0).0;
+            let number = convert::to_int(&machine.ask(number, host)?.0).0;
             let at = usize::try_from(number)
                 .ok()
                 .and_then(|at| at.checked_sub(1));

@@ -64,15 +64,20 @@ fn connection_collation(routine: &Routine) -> Option<Collation> {
     Collation::by_name(&routine.record.connection_collation)
 }
 
-/// Whether a session has the settings that a program was created with.
+/// Whether a session has the settings that a program was created with. It is asked before and after
+/// each call: the character set is left out, as it is the collation's.
 pub fn has_settings_of(routine: &Routine, session: &SessionVars) -> bool {
-    let is_same = |(position, value): (&Option<Position>, &str)| {
+    let record = &routine.record;
+    let [mode, client, _, collation] = &*REMEMBERED;
+    let is_same = |position: &Option<Position>, value: &str| {
         position.is_none_or(|position| match &session.variables[position] {
             Value::Text(now) => now == value,
             _ => false,
         })
     };
-    REMEMBERED.iter().zip(remembered(routine)).all(is_same)
+    is_same(collation, &record.connection_collation)
+        && is_same(client, &record.client_charset)
+        && is_same(mode, &record.sql_mode)
 }
 
 /// The settings that a program was created with.

@@ -156,8 +156,18 @@ fn uses_of(routine: &Routine, program: &Program, context: &Context<'_>) -> Arc<P
     for instruction in &program.code {
         match instruction {
             Instruction::Sql(statement) => {
-                let planned = plan_statement(program, statement, &own_context);
-                add(&mut uses, planned.as_ref().ok());
+                // What changes a temporary table that isn't there yet can't be planned.
+                uses.writes |= matches!(
+                    statement.statement,
+                    ast::Statement::CreateTable(_) | ast::Statement::CreateTableLike { .. }
+                );
+                let planned = match &statement.statement {
+                    ast::Statement::CreateTable(create) => {
+                        plan_rows(create, statement, &own_context)
+                    }
+                    _ => plan_statement(program, statement, &own_context).ok(),
+                };
+                add(&mut uses, planned.as_ref());
             }
             Instruction::Open { query, .. } => {
                 let planned = plan_statement(program, query, &own_context);
@@ -184,6 +194,20 @@ fn uses_of(routine: &Routine, program: &Program, context: &Context<'_>) -> Arc<P
         return Arc::clone(program.uses.get_or_init(|| uses));
     }
     uses
+}
+
+/// Plans the query that a new table gets its rows from.
+fn plan_rows(
+    create: &ast::CreateTable,
+    statement: &SqlStatement,
+    context: &Context<'_>,
+) -> Option<Plan> {
+    let query = create.query.clone()?;
+    let context = Context {
+        variables: Some(&*statement.scope as &dyn Variables),
+        ..*context
+    };
+    planner::plan(&ast::Statement::Query(query), &context).ok()
 }
 
 fn add_expression(

@@ -23,6 +23,7 @@ pub mod code;
 pub mod compile;
 pub mod conditions;
 pub mod definition;
+pub mod filling;
 pub mod functions;
 pub mod machine;
 pub mod routine;

@@ -1,18 +1,22 @@
 //! Runs a program's instructions.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use porpoise_catalog::Column;
-use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::memory::{Charge, MemoryAccount};
+use porpoise_core::reply::ResultColumn;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
 use porpoise_expr::context::check_interrupt;
 use porpoise_planner::plan::Target;
 use porpoise_types::{DataType, Value, convert};
 
-use crate::code::{CallStatement, Expression, Instruction, Program, SqlStatement};
+use crate::code::{ArgumentTarget, CallStatement, Expression, Instruction, Program, SqlStatement};
 use crate::conditions::{self, Raised};
+use crate::routine::Callee;
 
 /// A value with its type.
 pub type Typed = (Value, DataType);
@@ -28,7 +32,8 @@ pub trait Host {
     /// # Errors
     /// Whatever evaluating it meets.
     fn evaluate(&mut self, expr: &Expr, values: &[Value]) -> Result<Value>;
-    /// Plans an expression that isn't bound, and evaluates it.
+    /// Plans an expression that isn't bound, and evaluates it, as strictly as the statement does
+    /// that it is of.
     ///
     /// # Errors
     /// Whatever planning and evaluating it meet.
@@ -53,7 +58,7 @@ pub trait Host {
         statement: &SqlStatement,
         values: &[Value],
     ) -> Result<Rows>;
-    /// Calls a procedure; returns what its OUT parameters have, by argument.
+    /// Calls a procedure; returns it and what its OUT parameters have, by argument.
     ///
     /// # Errors
     /// 1305, 1318, 1370, 1414, 1456, and whatever ends the procedure.
@@ -62,7 +67,18 @@ pub trait Host {
         program: &Program,
         call: &CallStatement,
         values: &[Value],
-    ) -> Result<Vec<(usize, Typed)>>;
+    ) -> Result<(Callee, Vec<(usize, Typed)>)>;
+}
+
+/// The value of an OUT parameter that stands for a placeholder.
+#[derive(Debug)]
+pub struct Returned {
+    /// The placeholder's number.
+    pub placeholder: usize,
+    /// The parameter, as a column of the rows that tell a client its value.
+    pub column: ResultColumn,
+    /// Its value.
+    pub value: Value,
 }
 
 /// Rows that a program takes: a cursor's, or the one of `SELECT … INTO`.
@@ -71,9 +87,26 @@ pub struct Rows {
     types: Vec<DataType>,
     rows: Vec<Vec<Value>>,
     charge: Charge,
+    /// What came behind the first row: of INTO it counts before the error does.
+    failure: Option<Error>,
 }
 
 impl Rows {
+    /// The rows of a statement that has ended, maybe with an error. SELECT … INTO that finds a second
+    /// row has given its first one, as in MySQL.
+    ///
+    /// # Errors
+    /// Any other that it ended with.
+    pub fn of_ended(mut self, executed: Result<()>) -> Result<Rows> {
+        match executed {
+            Err(error) if error.is(ErrorKind::TooManyRows) && !self.rows.is_empty() => {
+                self.failure = Some(error);
+                Ok(self)
+            }
+            executed => executed.map(|()| self),
+        }
+    }
+
     /// Adds a row.
     ///
     /// # Errors
@@ -124,6 +157,10 @@ pub struct Machine<'p> {
     handling: Vec<Handling>,
     /// How many handlers run in the programs around this one.
     outer_handlers: usize,
+    /// A RETURN whose value failed was begun: the function's value is NULL if a handler goes on.
+    returns_null: bool,
+    /// The values of placeholders that OUT parameters have given.
+    pub returned: Vec<Returned>,
 }
 
 /// Where the program goes on.
@@ -145,6 +182,8 @@ impl<'p> Machine<'p> {
             cursors,
             handling: Vec::new(),
             outer_handlers: 0,
+            returns_null: false,
+            returned: Vec::new(),
         }
     }
 
@@ -159,7 +198,13 @@ impl<'p> Machine<'p> {
     /// The condition that no handler took.
     pub fn run(&mut self, host: &mut impl Host) -> Result<Option<Value>> {
         self.outer_handlers = host.vars().handled.len();
+        let began = Instant::now();
         let ran = self.run_code(host);
+        let statistics = &self.program.statistics;
+        statistics.runs.add(began.elapsed());
+        if ran.is_err() {
+            statistics.errors.fetch_add(1, Ordering::Relaxed);
+        }
         host.vars_mut().handled.truncate(self.outer_handlers);
         ran
     }
@@ -186,7 +231,7 @@ impl<'p> Machine<'p> {
                 false => self.handle_warnings(at, next, host),
             };
         }
-        Ok(None)
+        Ok(self.returns_null.then_some(Value::Null))
     }
 
     /// Takes a statement's conditions away before the next one.
@@ -206,16 +251,14 @@ impl<'p> Machine<'p> {
                 Self::begin(host);
                 host.vars_mut().statement.changes_rows = true;
                 let assigned = match &value.bound {
-                    Some(bound) => {
-                        let value = host.evaluate(bound, &self.values)?;
-                        store(host, &self.program.slots[*slot], value, &bound.ty)?
-                    }
-                    None => {
-                        let (value, ty) = host.query_value(self.program, value, &self.values)?;
-                        store(host, &self.program.slots[*slot], value, &ty)?
-                    }
+                    Some(bound) => host.evaluate(bound, &self.values).and_then(|value| {
+                        store(host, &self.program.slots[*slot], value, &bound.ty)
+                    }),
+                    None => self.query_value(value, host).and_then(|(value, ty)| {
+                        store(host, &self.program.slots[*slot], value, &ty)
+                    }),
                 };
-                self.values[*slot] = assigned;
+                self.values[*slot] = assigned.map_err(|error| self.void(*slot, error))?;
             }
             Instruction::JumpUnless {
                 condition, target, ..
@@ -224,7 +267,7 @@ impl<'p> Machine<'p> {
                 host.vars_mut().statement.changes_rows = false;
                 let value = match &condition.bound {
                     Some(bound) => host.evaluate(bound, &self.values)?,
-                    None => host.query_value(self.program, condition, &self.values)?.0,
+                    None => self.query_value(condition, host)?.0,
                 };
                 if convert::to_bool(&value) != Some(true) {
                     return Ok(Next::To(*target));
@@ -237,37 +280,62 @@ impl<'p> Machine<'p> {
     }
 
     fn step_rarely(&mut self, instruction: &Instruction, host: &mut impl Host) -> Result<Next> {
-        if !keeps_diagnostics(instruction) {
-            Self::begin(host);
+        match instruction {
+            // It may ask how many conditions the one before it has left.
+            Instruction::Sql(sql) if !sql.is_about_diagnostics() => {
+                host.vars_mut().begin_diagnostics();
+            }
+            other if !keeps_diagnostics(other) => Self::begin(host),
+            _ => {}
         }
         match instruction {
-            Instruction::Keep { slot, value } => {
-                self.values[*slot] = self.evaluate(value, host)?.0;
+            Instruction::Keep { slot, value, .. } => {
+                self.values[*slot] = self.ask(value, host)?.0;
             }
             Instruction::Clear(slot) => self.values[*slot] = Value::Null,
             Instruction::AssignUser { name, value } => {
-                let (value, ty) = self.evaluate(value, host)?;
+                let (value, ty) = self.ask(value, host)?;
                 let vars = host.vars_mut();
                 vars.set_user_variable(name, value, ty);
                 vars.row_count = 0;
             }
             Instruction::Sql(statement) => {
                 check_interrupt(host.vars())?;
-                let rows = host.execute(self.program, statement, &self.values)?;
+                let mut rows = self.execute(statement, host)?;
+                let failure = rows.failure.take();
                 if !statement.into.is_empty()
                     && let Some(row) = rows.into_row()
                 {
-                    for (slot, (value, ty)) in statement.into.iter().zip(row) {
-                        self.values[*slot] = store(host, &self.program.slots[*slot], value, &ty)?;
+                    for (slot, value) in statement.into.iter().zip(row) {
+                        self.assign(&Target::Local(*slot), value, host)?;
                     }
+                }
+                if let Some(error) = failure {
+                    return Err(error);
                 }
             }
             Instruction::Call(call) => {
                 check_interrupt(host.vars())?;
-                let outs = host.call(self.program, call, &self.values)?;
+                host.vars_mut().statement.changes_rows = true;
+                let began = Instant::now();
+                let called = host.call(self.program, call, &self.values);
+                let (took, failed) = (began.elapsed(), called.is_err());
+                let statistics = &self.program.statistics;
+                statistics.statement_ran(call.number, took, failed);
+                let (callee, outs) = called?;
                 for (at, value) in outs {
-                    if let Some(target) = &call.arguments[at].target {
-                        self.assign(target, value, host)?;
+                    match &call.arguments[at].target {
+                        Some(ArgumentTarget::Variable(target)) => {
+                            self.assign(target, value, host)?;
+                        }
+                        Some(ArgumentTarget::Placeholder(number)) => {
+                            self.returned.push(Returned {
+                                placeholder: *number,
+                                column: callee.out_column(at),
+                                value: value.0,
+                            });
+                        }
+                        None => {}
                     }
                 }
             }
@@ -278,7 +346,7 @@ impl<'p> Machine<'p> {
                 if self.cursors[*cursor].is_some() {
                     return Err(Error::cursor_already_open());
                 }
-                let rows = host.execute(self.program, query, &self.values)?;
+                let rows = self.execute(query, host)?;
                 self.cursors[*cursor] = Some(Cursor {
                     columns: rows.types.len(),
                     rows,
@@ -298,6 +366,8 @@ impl<'p> Machine<'p> {
             }
             Instruction::EndHandler(exit) => return Ok(self.end_handler(*exit, host)),
             Instruction::Return(value) => {
+                self.returns_null = true;
+                host.vars_mut().statement.changes_rows = true;
                 let (value, ty) = self.evaluate(value, host)?;
                 let value = match &self.program.returns {
                     Some(column) => store(host, column, value, &ty)?,
@@ -310,12 +380,41 @@ impl<'p> Machine<'p> {
         Ok(Next::Step)
     }
 
+    fn execute(&self, statement: &SqlStatement, host: &mut impl Host) -> Result<Rows> {
+        let began = Instant::now();
+        let executed = host.execute(self.program, statement, &self.values);
+        let (took, failed) = (began.elapsed(), executed.is_err());
+        let statistics = &self.program.statistics;
+        statistics.statement_ran(statement.number, took, failed);
+        executed
+    }
+
+    /// The value and type of an expression that no variable is given: what strict mode makes errors
+    /// of in an assignment are warnings.
+    pub(crate) fn ask(&self, expression: &Expression, host: &mut impl Host) -> Result<Typed> {
+        host.vars_mut().statement.changes_rows = false;
+        self.evaluate(expression, host)
+    }
+
     /// An expression's value and type.
-    pub(crate) fn evaluate(&self, expression: &Expression, host: &mut impl Host) -> Result<Typed> {
+    fn evaluate(&self, expression: &Expression, host: &mut impl Host) -> Result<Typed> {
         match &expression.bound {
             Some(bound) => Ok((host.evaluate(bound, &self.values)?, bound.ty.clone())),
-            None => host.query_value(self.program, expression, &self.values),
+            None => self.query_value(expression, host),
         }
+    }
+
+    /// The value and type of an expression that isn't bound.
+    fn query_value(&self, expression: &Expression, host: &mut impl Host) -> Result<Typed> {
+        let Some(number) = expression.number else {
+            return host.query_value(self.program, expression, &self.values);
+        };
+        let began = Instant::now();
+        let value = host.query_value(self.program, expression, &self.values);
+        let (took, failed) = (began.elapsed(), value.is_err());
+        let statistics = &self.program.statistics;
+        statistics.statement_ran(number, took, failed);
+        value
     }
 
     /// Gives a variable a value.
@@ -328,10 +427,21 @@ impl<'p> Machine<'p> {
         match target {
             Target::User(name) => host.vars_mut().set_user_variable(name, value, ty),
             Target::Local(slot) => {
-                self.values[*slot] = store(host, &self.program.slots[*slot], value, &ty)?;
+                let stored = store(host, &self.program.slots[*slot], value, &ty);
+                self.values[*slot] = stored.map_err(|error| self.void(*slot, error))?;
             }
         }
         Ok(())
+    }
+
+    /// A variable that can't be given its value is NULL, as in MySQL; a column of a trigger's row keeps
+    /// what it has. The error that says why.
+    #[cold]
+    fn void(&mut self, slot: usize, error: Error) -> Error {
+        if !self.program.row_slots.iter().any(|row| row.slot == slot) {
+            self.values[slot] = Value::Null;
+        }
+        error
     }
 
     fn fetch(&mut self, cursor: usize, into: &[Target], host: &mut impl Host) -> Result<()> {
@@ -358,9 +468,12 @@ impl<'p> Machine<'p> {
 
     /// Finds the handler of an error, and where its body begins; the error where there is none.
     fn handle(&mut self, at: usize, error: Error, host: &mut impl Host) -> Result<usize> {
-        // A statement that was killed, or whose memory is used up, isn't handled.
+        // What a statement that was killed meets isn't handled, and isn't why it ends.
         if host.vars().interrupt.is_set() {
-            return Err(error);
+            return Err(match error.is(ErrorKind::QueryTimeout) {
+                true => error,
+                false => Error::query_interrupted(),
+            });
         }
         let raised = Raised::of_error(&error);
         let Some((scope, handler)) =
@@ -416,7 +529,7 @@ impl<'p> Machine<'p> {
             host.vars_mut().handled.truncate(running);
         }
         let resume = match &self.program.code[at] {
-            Instruction::JumpUnless { resume, .. } => *resume,
+            Instruction::JumpUnless { resume, .. } | Instruction::Keep { resume, .. } => *resume,
             _ => next,
         };
         self.handling.push(Handling { scope, resume });

@@ -6,9 +6,13 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
+use porpoise_accounts::routine::RoutineName;
 use porpoise_accounts::{Account, Accounts};
+use porpoise_catalog::program::ProgramKind;
+use porpoise_catalog::program_statistics::StatementStatistics;
 use porpoise_catalog::{Catalog, Table};
 use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::ResultColumn;
 use porpoise_core::variables::{self, Position, SessionVars};
 use porpoise_planner::{Context, UnknownContents};
 use porpoise_session::session_state::{RunningProgram, SessionState};
@@ -58,11 +62,33 @@ pub fn find_procedure(
     let schema = state.schema_or_current(name.schema.as_ref())?;
     let schema = state.folded(&schema).into_owned();
     let full_name = || format!("{schema}.{}", name.name.as_str());
-    check::check_routine(state, &schema, full_name())?;
+    let named = RoutineName {
+        schema: schema.as_str().into(),
+        name: name.name.0.clone(),
+        is_function: false,
+    };
+    check::check_routine(state, &named)?;
     let routine = procedure(catalog, &schema, &name.name);
     let routine = routine.ok_or_else(|| Error::routine_does_not_exist("PROCEDURE", full_name()))?;
     let program = compiled(&routine, state, catalog, None)?;
     Ok(Callee { routine, program })
+}
+
+/// An event's body, compiled; `None` for one that isn't there.
+///
+/// # Errors
+/// Those of compiling it.
+pub fn find_event(
+    state: &SessionState,
+    catalog: &Catalog,
+    schema: &str,
+    name: &str,
+) -> Result<Option<Callee>> {
+    let Some(routine) = catalog.program(schema, ProgramKind::Event, name) else {
+        return Ok(None);
+    };
+    let program = compiled(&routine, state, catalog, None)?;
+    Ok(Some(Callee { routine, program }))
 }
 
 /// A routine's compiled form, made when it is first called.
@@ -98,13 +124,21 @@ pub(crate) fn compiled(
             programs: Some(&crate::functions::PROGRAMS),
             trace: None,
         };
-        let program = compile::compile(
+        let mut program = compile::compile(
             create,
             Arc::clone(&sql),
             collation(routine),
             &context,
             table,
         )?;
+        routine.statistics.by_statement.get_or_init(|| {
+            let numbers = 0..program.statements.len();
+            let statements = numbers.map(|number| program.source(number));
+            statements
+                .map(|(line, text)| StatementStatistics::new(line, text.into()))
+                .collect()
+        });
+        program.statistics = Arc::clone(&routine.statistics);
         Ok(Arc::new(program))
     })?;
     routine
@@ -128,6 +162,19 @@ impl Callee {
             "{}.{}",
             self.routine.record.schema, self.routine.record.name
         )
+    }
+
+    /// An OUT parameter as a column of the rows that tell a client its value.
+    pub fn out_column(&self, parameter: usize) -> ResultColumn {
+        let record = &self.routine.record;
+        let slot = &self.program.slots[parameter];
+        ResultColumn {
+            schema: record.schema.clone(),
+            table: record.name.clone(),
+            original_table: record.name.clone(),
+            original_name: slot.name.clone(),
+            ..ResultColumn::expression(slot.name.clone(), slot.ty.clone(), true)
+        }
     }
 
     /// Which way each argument's value goes.
@@ -187,6 +234,15 @@ impl Callee {
             false => become_definer(routine, state, accounts)?,
         };
         state.programs.push(running);
+        if account.is_some()
+            && let Err(error) = self.check_definer(state)
+        {
+            state.programs.pop();
+            if let Some(held) = account {
+                held.restore(state);
+            }
+            return Err(error);
+        }
         let variables = match has_settings_of(routine, state) {
             true => Vec::new(),
             false => variables::exchange(settings(routine), state),
@@ -196,6 +252,40 @@ impl Callee {
             schema: state.schema.replace(routine.record.schema.clone()),
             account,
         })
+    }
+
+    /// Somebody may have taken from the definer, whom the session now is, the right to run the routine
+    /// (1370).
+    fn check_definer(&self, state: &SessionState) -> Result<()> {
+        let record = &self.routine.record;
+        let is_function = match record.kind {
+            ProgramKind::Function => true,
+            ProgramKind::Procedure => false,
+            ProgramKind::Trigger | ProgramKind::Event => return Ok(()),
+        };
+        check::check_routine(
+            state,
+            &RoutineName {
+                schema: record.schema.clone(),
+                name: record.name.clone(),
+                is_function,
+            },
+        )
+    }
+
+    /// Gives the session back what it was before it entered the routine. The routine's settings are
+    /// its own, also those that it has changed.
+    pub fn leave(&self, held: Held, state: &mut SessionState) {
+        if let Some(account) = held.account {
+            account.restore(state);
+        }
+        let is_changed = self.program.sets_variables && !has_settings_of(&self.routine, state);
+        if held.variables.is_empty() && is_changed {
+            variables::exchange(settings(&self.routine), state);
+        }
+        variables::exchange(held.variables, state);
+        state.schema = held.schema;
+        state.programs.pop();
     }
 
     /// Runs the routine, which the session has entered. What its OUT parameters have in the end, by
@@ -253,18 +343,6 @@ impl Callee {
     }
 }
 
-impl Held {
-    /// Gives the session back what it was.
-    pub fn leave(self, state: &mut SessionState) {
-        if let Some(account) = self.account {
-            account.restore(state);
-        }
-        variables::exchange(self.variables, state);
-        state.schema = self.schema;
-        state.programs.pop();
-    }
-}
-
 impl HeldAccount {
     fn restore(self, state: &mut SessionState) {
         state.account = self.account;
@@ -303,7 +381,7 @@ fn become_definer(
 }
 
 /// How the lexer and the parser read a program's text: by its SQL mode.
-fn modes(session: &SessionVars) -> Modes {
+pub(crate) fn modes(session: &SessionVars) -> Modes {
     let mode = session.sql_mode;
     let flags = [
         (mode.ansi_quotes(), Modes::ANSI_QUOTES),

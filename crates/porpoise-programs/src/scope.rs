@@ -1,16 +1,38 @@
 //! The variables that can be named at a place of a program.
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 use porpoise_planner::{Variable, Variables};
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
-/// Names of variables, the innermost last.
+/// Names of variables. Each expression keeps the scope that it stands in: they share what they have
+/// in common, as there may be thousands of either.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    variables: Vec<Named>,
+    innermost: Option<Arc<Declared>>,
     /// The columns of a trigger's rows: of OLD, or else of NEW.
-    columns: Vec<(bool, Named)>,
+    columns: Arc<Vec<(bool, Named)>>,
+}
+
+/// A variable, and those that were declared before it.
+#[derive(Debug)]
+struct Declared {
+    variable: Named,
+    /// How many there are up to this one.
+    count: usize,
+    before: Option<Arc<Declared>>,
+}
+
+impl Drop for Declared {
+    /// One after the other: thousands would take too much of the stack.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(mut last) = next.and_then(Arc::into_inner) {
+            next = last.before.take();
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -23,17 +45,26 @@ struct Named {
 impl Scope {
     /// Adds a variable, which hides others of its name.
     pub fn declare(&mut self, name: &str, number: usize, ty: DataType) {
-        self.variables.push(Named {
-            name: name.into(),
-            number,
-            ty,
-        });
+        let name = name.into();
+        let declared = Declared {
+            variable: Named { name, number, ty },
+            count: self.len() + 1,
+            before: self.innermost.take(),
+        };
+        self.innermost = Some(Arc::new(declared));
+    }
+
+    /// The variables, the innermost first.
+    fn variables(&self) -> impl Iterator<Item = &Declared> {
+        std::iter::successors(self.innermost.as_deref(), |declared| {
+            declared.before.as_deref()
+        })
     }
 
     /// Adds a column of a trigger's row.
     pub fn declare_column(&mut self, is_old: bool, name: &str, number: usize, ty: DataType) {
         let name = name.into();
-        self.columns.push((is_old, Named { name, number, ty }));
+        Arc::make_mut(&mut self.columns).push((is_old, Named { name, number, ty }));
     }
 
     fn find_column(&self, row: &str, name: &str) -> Option<&Named> {
@@ -51,23 +82,19 @@ impl Scope {
 
     /// How many variables there are.
     pub fn len(&self) -> usize {
-        self.variables.len()
+        self.innermost.as_ref().map_or(0, |declared| declared.count)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.variables.is_empty()
+        self.innermost.is_none()
     }
 
     /// Forgets all but the first variables: a block ends.
     pub fn truncate(&mut self, len: usize) {
-        self.variables.truncate(len);
-    }
-
-    /// Whether one of the variables after the first `from` has that name.
-    pub fn declares(&self, name: &str, from: usize) -> bool {
-        let mut declared = self.variables[from..].iter();
-        declared.any(|variable| variable.name.eq_ignore_ascii_case(name))
+        while let Some(declared) = self.innermost.take_if(|declared| declared.count > len) {
+            self.innermost.clone_from(&declared.before);
+        }
     }
 
     /// The number of the variable of that name.
@@ -76,7 +103,7 @@ impl Scope {
     }
 
     fn find_named(&self, name: &str) -> Option<&Named> {
-        let mut variables = self.variables.iter().rev();
+        let mut variables = self.variables().map(|declared| &declared.variable);
         variables.find(|variable| variable.name.eq_ignore_ascii_case(name))
     }
 }

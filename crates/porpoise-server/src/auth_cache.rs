@@ -49,8 +49,8 @@ impl Default for Decoys {
 }
 
 impl AuthCache {
-    /// The RSA key. It is generated when the first client asks for it, which takes a second, off
-    /// the event loop.
+    /// The RSA key. It is generated when the first client asks for it, or for its row of SHOW
+    /// STATUS, which takes a second, off the event loop.
     pub fn key(&self) -> Result<&ServerKey, porpoise_protocol::Error> {
         if let Some(key) = self.key.get() {
             return Ok(key);
@@ -62,6 +62,22 @@ impl AuthCache {
             let _ = self.key.set(ServerKey::generate()?);
         }
         Ok(self.key.get().expect("it was just set"))
+    }
+
+    /// The public key under those of its names in SHOW STATUS that are wanted, for clients that are
+    /// given it as a file. It is one key for both plugins.
+    pub fn facts(&self, wants: &dyn Fn(&str) -> bool) -> Vec<(&'static str, String)> {
+        let mut facts = Vec::new();
+        for name in ["Caching_sha2_password_rsa_public_key", "Rsa_public_key"] {
+            if wants(name) {
+                let key = self.key();
+                facts.push((
+                    name,
+                    key.map_or(String::new(), |key| key.public_pem().to_owned()),
+                ));
+            }
+        }
+        facts
     }
 
     /// Keeps the fast hash of a password that was right for the account: of the second one, if it

@@ -388,6 +388,7 @@ impl AuthExchange {
             collation: Collation::by_id(request.collation),
             found_rows: request.capabilities.contains(Capabilities::FOUND_ROWS),
             ignore_space: request.capabilities.contains(Capabilities::IGNORE_SPACE),
+            single_result: !request.capabilities.contains(Capabilities::MULTI_RESULTS),
             interactive: request.capabilities.contains(Capabilities::INTERACTIVE),
             tls: self.tls.clone(),
             compression: request.compression.map(|algorithm| {

@@ -1,13 +1,17 @@
-//! Turns of the statements that compute for long: a few at once, the others pause.
+//! Turns of the statements that compute for long: of many one for each core has a share of it, some
+//! take what is left, the others pause.
 //!
 //! ```text
-//!   turn 1   A B C D compute   E F G … pause
-//!   turn 2   E F G H compute   I … A B C D pause          who has waited longest is next
+//!              has a share   takes what is left   pauses        two cores
+//!   turn 1     A B           C D E F G H          I J K …
+//!   turn 2     C D           E F G H I J          K … A B       who has waited longest is next
 //! ```
 //!
 //! Hundreds of threads that compute take most of each core together, however little each of them
 //! weighs, and a loop that has had its share waits for as many of them. A few that run when a core
-//! has nothing else to do take what is left of it, all of it.
+//! has nothing else to do take what is left of it, all of it. But nothing is left where other
+//! programs compute, too: so some have a share ([`crate::thread_priority`]), each in its turn, and
+//! every statement goes on.
 //!
 //! A statement pauses where it looks whether it was killed
 //! ([`Interrupt`](porpoise_storage::Interrupt)): once a row. It keeps what it holds meanwhile, as a
@@ -15,12 +19,15 @@
 
 use std::time::{Duration, Instant};
 
-use crate::thread_priority::ThreadPriority;
+use crate::thread_priority::{self, Level, ThreadPriority};
 
 /// So many statements for each core compute at once.
 const AT_ONCE_A_CORE: usize = 4;
 
-/// How long a statement computes before others do: much longer than it takes to fill a core's
+/// Up to so many for each core have a share at once.
+const SHARING_A_CORE: usize = 2;
+
+/// How long a statement has a share before others do: much longer than it takes to fill a core's
 /// caches.
 const TURN: Duration = Duration::from_millis(20);
 
@@ -29,6 +36,8 @@ pub(crate) struct ComputeTurns {
     /// The number of this turn.
     number: u64,
     began: Instant,
+    /// Threads' priorities may be raised again; found out when it first matters.
+    may_raise: Option<bool>,
 }
 
 impl ComputeTurns {
@@ -36,30 +45,50 @@ impl ComputeTurns {
         ComputeTurns {
             number: 1,
             began: now,
+            may_raise: None,
         }
     }
 
-    /// Has some of the statements that compute go on, and the others pause. Tells whether any pauses.
+    /// Has some of the statements that compute go on, and the others pause, and weighs their
+    /// threads. Tells whether their turns must end: that this is called again soon.
     pub fn share(&mut self, computing: &[&ThreadPriority], cores: usize, now: Instant) -> bool {
-        let at_once = AT_ONCE_A_CORE * cores;
-        if computing.len() <= at_once {
-            computing.iter().for_each(|one| one.set_paused(false));
+        if computing.len() <= SHARING_A_CORE * cores {
+            let level = thread_priority::level_of_each(computing.len(), cores);
+            for one in computing {
+                one.set_paused(false);
+                one.set_level(level);
+            }
             return false;
         }
+        let may_raise = *self
+            .may_raise
+            .get_or_insert_with(thread_priority::may_raise);
+        let at_once = AT_ONCE_A_CORE * cores;
+        let sharing = if may_raise { cores } else { at_once };
+        let share = thread_priority::level_of_each(sharing.min(computing.len()), cores);
+        // Who can't be raised again isn't lowered so far.
+        let rest = if may_raise { Level::Idle } else { share };
+        let has_share = |one: &ThreadPriority| matches!(one.level(), Level::Nicer(_));
         let is_over = now.saturating_duration_since(self.began) >= TURN;
         if is_over {
             self.number += 1;
             self.began = now;
-            let running = computing.iter().filter(|one| !one.is_paused());
-            running.for_each(|one| one.record_turn(self.number));
         }
-        let mut by_turn: Vec<_> = computing.iter().enumerate().collect();
-        // Within a turn those that compute go on; of equals another one is the first each time.
-        by_turn.sort_by_cached_key(|(place, one)| {
-            let rank = (*place as u64 + self.number) % computing.len() as u64;
-            (!is_over && one.is_paused(), one.last_turn(), rank)
+        for one in computing {
+            // Who has just begun to compute is behind those who have waited.
+            let had_share = is_over && has_share(one) && !one.is_paused();
+            if had_share || one.last_turn() == 0 {
+                one.record_turn(self.number);
+            }
+        }
+        let mut by_turn = computing.to_vec();
+        // Within a turn those that have a share, or compute, go on.
+        by_turn.sort_by_cached_key(|one| {
+            let standing = (one.is_paused(), !has_share(one));
+            ((!is_over).then_some(standing), one.last_turn())
         });
-        for (place, (_, one)) in by_turn.into_iter().enumerate() {
+        for (place, one) in by_turn.into_iter().enumerate() {
+            one.set_level(if place < sharing { share } else { rest });
             one.set_paused(place >= at_once);
         }
         true
@@ -86,12 +115,17 @@ mod tests {
         let computing: Vec<_> = threads.iter().collect();
         let mut now = Instant::now();
         let mut turns = ComputeTurns::new(now);
-        let mut had = [0; 7];
+        let (mut had, mut shared) = ([0; 7], [0; 7]);
         for _ in 0..7 {
             assert!(turns.share(&computing, 1, now));
             let runs = |at: usize| !interrupts[at].is_paused();
             let running: Vec<_> = (0..7).filter(|at| runs(*at)).collect();
             assert_eq!(running.len(), AT_ONCE_A_CORE);
+            for at in 0..7 {
+                // A process without the right to raise a priority lowers none so far.
+                let is_idle = threads[at].level() == Level::Idle;
+                shared[at] += u32::from(!is_idle && runs(at));
+            }
             // Nothing changes within a turn.
             assert!(turns.share(&computing, 1, now + TURN / 2));
             assert!(running.iter().all(|at| runs(*at)));
@@ -99,13 +133,18 @@ mod tests {
             now += TURN;
         }
         assert!(had.iter().all(|turns| (3..=5).contains(turns)), "{had:?}");
+        assert!(shared.iter().all(|turns| *turns >= 1), "{shared:?}");
+        if thread_priority::may_raise() {
+            assert_eq!(shared, [1; 7]);
+        }
         // One whose statement ends pauses no more; of few none does.
         assert!(threads[0].end_apart() && !interrupts[0].is_paused());
-        assert!(!turns.share(&computing[..AT_ONCE_A_CORE], 1, now));
+        assert!(turns.share(&computing[..AT_ONCE_A_CORE], 1, now));
         assert!(
             interrupts[..AT_ONCE_A_CORE]
                 .iter()
                 .all(|one| !one.is_paused())
         );
+        assert!(!turns.share(&computing[..SHARING_A_CORE], 1, now));
     }
 }

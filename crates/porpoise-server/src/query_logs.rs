@@ -1,5 +1,5 @@
 //! The general log, of what clients ask for, and the slow query log, of what took long: files in
-//! MySQL's formats.
+//! MySQL's formats, tables, or both, as `log_output` says.
 //!
 //! Whether there are any is asked of the global variables before each command. While a log is off
 //! that is all that it costs. A statement that gives an account a password is cut off before the
@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+use porpoise_engine::log_tables::{LogTable, LogTables};
 use porpoise_engine::variables::GlobalVariables;
 use porpoise_types::{DataType, DateTime, Value, convert};
 
@@ -30,11 +31,25 @@ pub(crate) struct QueryLogs {
     pub slow_statements: AtomicU64,
 }
 
-/// A statement that took long.
-pub(crate) struct SlowStatement<'a> {
+/// Whose session an entry is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Client<'a> {
     pub connection: u64,
     pub user: &'a str,
     pub host: &'a str,
+}
+
+impl Client<'_> {
+    /// The user as logged in, as whom it is let in, the host, and its address where it has one.
+    fn user_host(&self) -> String {
+        let Client { user, host, .. } = self;
+        format!("{user}[{user}] @ {host} []")
+    }
+}
+
+/// A statement that took long.
+pub(crate) struct SlowStatement<'a> {
+    pub client: Client<'a>,
     pub schema: Option<&'a str>,
     pub sql: &'a [u8],
     pub took: Duration,
@@ -42,6 +57,8 @@ pub(crate) struct SlowStatement<'a> {
     pub waited: Duration,
     pub rows_sent: u64,
     pub rows_examined: u64,
+    /// The last AUTO_INCREMENT value that it made.
+    pub insert_id: u64,
 }
 
 impl Default for QueryLogs {
@@ -59,33 +76,82 @@ impl QueryLogs {
     pub fn command(
         &self,
         globals: &GlobalVariables,
-        connection: u64,
+        tables: &LogTables,
+        client: Client<'_>,
         command: &str,
         argument: &[u8],
     ) {
-        let time = shown_time(now_us());
+        let now_us = now_us();
+        let argument = without_password(argument);
+        if globals.logs_to_table() {
+            let fields = [
+                now_us.to_string().into_bytes(),
+                client.user_host().into_bytes(),
+                client.connection.to_string().into_bytes(),
+                globals.get_u64("server_id").to_string().into_bytes(),
+                command.as_bytes().to_vec(),
+                argument.clone(),
+            ];
+            append("mysql.general_log", &tables.general, &fields);
+        }
+        if !globals.logs_to_file() {
+            return;
+        }
+        let time = shown_time(now_us);
+        let connection = client.connection;
         let mut line = format!("{time}\t{connection:5} {command}\t").into_bytes();
-        line.extend(without_password(argument));
+        line.extend(argument);
         line.push(b'\n');
         let path = globals.get_text("general_log_file");
         self.general.write(globals, &path, &line);
     }
 
     /// Tells the slow query log of a statement that has just ended.
-    pub fn slow(&self, globals: &GlobalVariables, statement: &SlowStatement<'_>) {
+    pub fn slow(
+        &self,
+        globals: &GlobalVariables,
+        tables: &LogTables,
+        statement: &SlowStatement<'_>,
+    ) {
         self.slow_statements.fetch_add(1, Ordering::Relaxed);
         let now_us = now_us();
         let &SlowStatement {
-            connection,
-            user,
-            host,
+            client,
             schema,
             sql,
             took,
             waited,
             rows_sent,
             rows_examined,
+            insert_id,
         } = statement;
+        let sql = without_password(sql);
+        if globals.logs_to_table() {
+            let number = |number: u64| number.to_string().into_bytes();
+            let fields = [
+                now_us.to_string().into_bytes(),
+                client.user_host().into_bytes(),
+                number(took.as_micros() as u64),
+                number(waited.as_micros() as u64),
+                number(rows_sent),
+                number(rows_examined),
+                schema.unwrap_or_default().as_bytes().to_vec(),
+                number(insert_id),
+                number(insert_id),
+                number(globals.get_u64("server_id")),
+                sql.clone(),
+                number(client.connection),
+            ];
+            append("mysql.slow_log", &tables.slow, &fields);
+        }
+        if !globals.logs_to_file() {
+            return;
+        }
+        let Client {
+            connection,
+            user,
+            host,
+        } = client;
         let mut entry = format!(
             "# Time: {}\n# User@Host: {user}[{user}] @ {host} []  Id: {connection:5}\n\
              # Query_time: {:.6}  Lock_time: {:.6} Rows_sent: {rows_sent}  Rows_examined: {rows_examined}\n",
@@ -99,7 +165,7 @@ impl QueryLogs {
         }
         let began_s = (now_us - took.as_micros() as i64) / 1_000_000;
         entry.extend(format!("SET timestamp={began_s};\n").as_bytes());
-        entry.extend(without_password(sql));
+        entry.extend(sql);
         entry.extend(b";\n");
         let path = globals.get_text("slow_query_log_file");
         self.slow.write(globals, &path, &entry);
@@ -166,6 +232,12 @@ impl LogFile {
         );
         file.write_all(head.as_bytes())?;
         Ok(file)
+    }
+}
+
+fn append<const N: usize>(name: &str, table: &LogTable, fields: &[Vec<u8>; N]) {
+    if let Err(error) = table.append(&fields.each_ref().map(Vec::as_slice)) {
+        report(Path::new(name), &error);
     }
 }
 

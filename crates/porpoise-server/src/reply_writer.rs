@@ -55,8 +55,6 @@ enum RowState {
 struct ColumnEncoding {
     column_type: ColumnType,
     decimals: u8,
-    /// Text that the client wants in another character set than utf8mb4.
-    convert: bool,
 }
 
 /// How a connection's result sets are encoded and sent.
@@ -83,10 +81,10 @@ pub(crate) struct ReplyWriter<'a> {
     /// The column of the next value.
     column: usize,
     has_rows: bool,
+    /// The rows are the values of OUT parameters.
+    is_out_parameters: bool,
     /// The end of the last result, not yet written.
     end: Option<(Completion, EndPacket)>,
-    /// Text in the client's character set; kept for its memory.
-    converted: Vec<u8>,
 }
 
 /// Which packet ends a result.
@@ -134,8 +132,8 @@ impl<'a> ReplyWriter<'a> {
             row: RowState::None,
             column: 0,
             has_rows: false,
+            is_out_parameters: false,
             end: None,
-            converted: Vec::new(),
         }
     }
 
@@ -201,12 +199,17 @@ impl<'a> ReplyWriter<'a> {
     /// A statement with several results (CALL): ends the one before this.
     fn end_previous(&mut self) {
         if let Some((completion, end)) = self.end.take() {
-            self.write_end(
-                &completion,
-                end,
-                self.format.status | Status::MORE_RESULTS_EXISTS,
-                &[],
-            );
+            let status = self.status_within() | Status::MORE_RESULTS_EXISTS;
+            self.write_end(&completion, end, status, &[]);
+            self.is_out_parameters = false;
+        }
+    }
+
+    /// The status that packets before the statement's end tell.
+    fn status_within(&self) -> Status {
+        match self.is_out_parameters {
+            true => self.format.status | Status::PS_OUT_PARAMS | Status::MORE_RESULTS_EXISTS,
+            false => self.format.status,
         }
     }
 
@@ -232,7 +235,6 @@ impl<'a> ReplyWriter<'a> {
         encoding.unwrap_or(ColumnEncoding {
             column_type: ColumnType::VarString,
             decimals: 0,
-            convert: false,
         })
     }
 }
@@ -265,8 +267,6 @@ impl Reply for ReplyWriter<'_> {
             self.encodings.push(ColumnEncoding {
                 column_type,
                 decimals,
-                convert: self.format.charset != Charset::Utf8mb4
-                    && column.ty.collation().charset() != Charset::Binary,
             });
         }
         if self.cursor.is_none()
@@ -275,7 +275,7 @@ impl Reply for ReplyWriter<'_> {
                 .capabilities
                 .contains(Capabilities::DEPRECATE_EOF)
         {
-            write_eof(self.writer, 0, self.format.status);
+            write_eof(self.writer, 0, self.status_within());
         }
         Ok(())
     }
@@ -335,16 +335,6 @@ impl Reply for ReplyWriter<'_> {
         if matches!(self.row, RowState::Binary(_)) && is_binary_number(encoding.column_type) {
             return self.put_number_text(value, encoding.column_type);
         }
-        if encoding.convert
-            && let Ok(text) = std::str::from_utf8(value)
-        {
-            let mut converted = std::mem::take(&mut self.converted);
-            converted.clear();
-            self.format.charset.encode(text, &mut converted);
-            put!(self, row => row.put_bytes(&converted));
-            self.converted = converted;
-            return;
-        }
         put!(self, row => row.put_bytes(value));
     }
 
@@ -389,6 +379,16 @@ impl Reply for ReplyWriter<'_> {
 
     fn more_follows(&mut self) {
         self.end_previous();
+    }
+
+    fn begin_out_parameters(&mut self) -> bool {
+        let needed = Capabilities::PS_MULTI_RESULTS;
+        if !self.format.capabilities.contains(needed) {
+            return false;
+        }
+        self.end_previous();
+        self.is_out_parameters = true;
+        true
     }
 
     fn abandon_rows(&mut self) -> Result<()> {

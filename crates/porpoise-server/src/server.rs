@@ -130,9 +130,13 @@ fn front_of(state: &Arc<ServerState>) -> Front {
         state.map_or_else(Vec::new, |state| status_variables(&state))
     });
     let weak = Arc::downgrade(state);
-    let facts = Arc::new(move || {
+    let facts = Arc::new(move |wants: &dyn Fn(&str) -> bool| {
         let state = weak.upgrade();
-        state.map_or_else(Vec::new, |state| state.tls.facts())
+        state.map_or_else(Vec::new, |state| {
+            let mut facts = state.tls.facts();
+            facts.extend(state.auth_cache.facts(wants));
+            facts
+        })
     });
     let weak = Arc::downgrade(state);
     let reload_tls = Arc::new(move |disables_on_error| match weak.upgrade() {

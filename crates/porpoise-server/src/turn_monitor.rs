@@ -23,7 +23,6 @@ use parking_lot::Mutex;
 
 use crate::compute_turns::ComputeTurns;
 use crate::thread_pool::ThreadPool;
-use crate::thread_priority;
 use crate::worker::{Phase, Worker};
 
 /// The time from one look at the workers to the next.
@@ -42,6 +41,15 @@ const TURN_IN_CROWD_MAX: Duration = Duration::from_micros(500);
 /// How long all workers must have slept before the monitor does.
 const IDLE_TICKS_MAX: u32 = 50;
 
+/// A tick that comes so much too late was kept waiting for a core.
+const LATE_MIN: Duration = Duration::from_millis(1);
+
+/// So many late ticks of the last [`LATE_TICKS_AVERAGED`] or so tell of rivals. Beside two programs
+/// that compute 4 to 30 were late while 32 clients of sysbench kept two cores busy, without them
+/// 0 to 2.
+const LATE_TICKS_MIN: f64 = 4.0;
+const LATE_TICKS_AVERAGED: f64 = 256.0;
+
 /// The monitor, as other threads see it.
 #[derive(Default)]
 pub(crate) struct TurnMonitor {
@@ -49,6 +57,7 @@ pub(crate) struct TurnMonitor {
     is_asleep: AtomicBool,
     is_ending: AtomicBool,
     is_crowded: AtomicBool,
+    has_rivals: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     handle: std::sync::OnceLock<Thread>,
 }
@@ -68,6 +77,12 @@ impl TurnMonitor {
     /// late, where one that sleeps gets it as soon as it wakes.
     pub fn is_crowded(&self) -> bool {
         self.is_crowded.load(Ordering::Relaxed)
+    }
+
+    /// Threads keep the cores for so long, those of other programs most likely, that a thread of
+    /// this server waits for a core when it wakes.
+    pub fn has_rivals(&self) -> bool {
+        self.has_rivals.load(Ordering::Relaxed)
     }
 
     /// A worker has slept, and is awake again.
@@ -134,12 +149,39 @@ impl Watched {
     }
 }
 
+/// Whether threads keep the cores for long, by how late this thread gets one when it wakes. Clients
+/// do what they have to in microseconds; programs that compute have whole time slices.
+#[derive(Default)]
+struct Rivals {
+    /// The number of late ticks lately, each of which counts for less as others follow.
+    late_ticks: f64,
+    are_there: bool,
+}
+
+impl Rivals {
+    /// This thread was on a core so much later than it woke. Returns whether there are rivals.
+    fn record(&mut self, late: Duration) -> bool {
+        self.late_ticks *= 1.0 - 1.0 / LATE_TICKS_AVERAGED;
+        if late >= LATE_MIN {
+            self.late_ticks += 1.0;
+        }
+        let least = if self.are_there {
+            LATE_TICKS_MIN / 3.0
+        } else {
+            LATE_TICKS_MIN
+        };
+        self.are_there = self.late_ticks >= least;
+        self.are_there
+    }
+}
+
 struct Watch {
     workers: Vec<Watched>,
     idle_ticks: u32,
     turns: ComputeTurns,
-    /// Statements pause: somebody has to tell when they may go on.
-    has_paused: bool,
+    /// Statements take turns: somebody has to tell when the next ones begin.
+    has_turns: bool,
+    rivals: Rivals,
 }
 
 impl Watch {
@@ -154,7 +196,8 @@ impl Watch {
             workers: watched.collect(),
             idle_ticks: 0,
             turns: ComputeTurns::new(Instant::now()),
-            has_paused: false,
+            has_turns: false,
+            rivals: Rivals::default(),
         }
     }
 
@@ -173,9 +216,9 @@ impl Watch {
                 watched.look(now, turn_max);
             }
             let apart = pool.apart();
-            let priorities: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
-            let statements = thread_priority::weigh(&priorities, cores, now);
-            self.has_paused = self.turns.share(&statements, cores, now);
+            let mut statements: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
+            statements.retain(|priority| priority.computes(now));
+            self.has_turns = self.turns.share(&statements, cores, now);
             computing = statements.len();
             let is_crowded = computing > cores;
             if pool.turn_monitor.is_crowded() != is_crowded {
@@ -191,13 +234,18 @@ impl Watch {
 
     /// Sleeps for a tick, or until a worker wakes, if all have slept for long.
     fn sleep(&mut self, monitor: &TurnMonitor) {
-        self.idle_ticks = if self.all_asleep() && !self.has_paused {
+        self.idle_ticks = if self.all_asleep() && !self.has_turns {
             self.idle_ticks + 1
         } else {
             0
         };
         if self.idle_ticks < IDLE_TICKS_MAX {
-            thread::park_timeout(self.tick());
+            let (began, tick) = (Instant::now(), self.tick());
+            thread::park_timeout(tick);
+            let has_rivals = self.rivals.record(began.elapsed().saturating_sub(tick));
+            if monitor.has_rivals() != has_rivals {
+                monitor.has_rivals.store(has_rivals, Ordering::Relaxed);
+            }
             return;
         }
         self.idle_ticks = 0;
@@ -225,5 +273,26 @@ impl Watch {
     fn all_asleep(&self) -> bool {
         let mut workers = self.workers.iter();
         workers.all(|watched| watched.worker.inbox.is_asleep())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_late_ticks_tell_of_rivals_until_none_are_late_for_long() {
+        let mut rivals = Rivals::default();
+        let soon = LATE_MIN / 20;
+        assert!((0..1000).all(|_| !rivals.record(soon)));
+        // One in 200 is late on any machine.
+        assert!((0..2000).all(|tick| !rivals.record(if tick % 200 == 0 {
+            LATE_MIN
+        } else {
+            soon
+        })));
+        assert!((0..5).any(|_| rivals.record(LATE_MIN)));
+        assert!((0..100).all(|_| rivals.record(soon)));
+        assert!((0..1000).any(|_| !rivals.record(soon)));
     }
 }

@@ -72,6 +72,12 @@ const EVENTS_MAX: usize = 256;
 /// The longest time that replies wait for the other replies of their turn.
 const HOLD_MAX: Duration = Duration::from_micros(200);
 
+/// How long a thread that has just taken a loop over gets a core soon, where other programs compute
+/// ([`ThreadPriority::set_prompt`](crate::thread_priority::ThreadPriority::set_prompt)): statements
+/// of this loop wait for others' locks, which are held for as long as their sessions wait for a core.
+/// Where nothing waits, threads that are on a core at once serve fewer clients each time.
+const PROMPT_FOR: Duration = Duration::from_millis(50);
+
 /// A connection whose last statements took more of a processor is served by a thread of its own the next time.
 const LONG_MIN: Duration = Duration::from_millis(1);
 
@@ -129,6 +135,9 @@ impl Worker {
 
     /// Runs the loop until the server ends, or until another thread has it.
     pub fn run(self: &Arc<Worker>, thread: &Arc<PoolThread>, buffers: &mut IoBuffers) {
+        let monitor = &self.server.thread_pool.turn_monitor;
+        thread.priority.set_prompt(monitor.has_rivals());
+        let began = Instant::now();
         let mut held = self.event_loop.lock();
         *self.runner.lock() = Some(thread.clone());
         // Of the turn in which the loop was handed over.
@@ -165,6 +174,8 @@ impl Worker {
             }
             if matches!(found, Found::Nothing) {
                 held.wait(from);
+                let is_new = from.saturating_duration_since(began) < PROMPT_FOR;
+                thread.priority.set_prompt(is_new && monitor.has_rivals());
             }
             held.expire();
         }

@@ -563,3 +563,45 @@ fn a_nonce_is_never_given_twice() {
             .all(|nonce| nonce.len() == auth::nonce().len())
     );
 }
+
+#[test]
+fn show_status_tells_the_key_that_clients_are_sent() {
+    let server = start(&["CREATE USER ann IDENTIFIED WITH caching_sha2_password BY 'pw'"]);
+    let key = server.status("Caching_sha2_password_rsa_public_key");
+    assert!(key.starts_with("-----BEGIN PUBLIC KEY-----\n"), "{key}");
+    assert_eq!(server.status("%rsa\\_public\\_key"), key);
+    let mut root = server.root();
+    for (condition, rows) in [
+        ("LIKE 'Threads%'", 0),
+        ("LIKE 'rsa%'", 1),
+        ("= 'RSA_public_key'", 1),
+    ] {
+        let found = root.query(&format!(
+            "SELECT * FROM performance_schema.global_status WHERE variable_name {condition}"
+        ));
+        let of_key = found
+            .rows()
+            .iter()
+            .filter(|row| row[1].as_deref() == Some(&key));
+        assert_eq!(of_key.count(), rows, "{condition}");
+    }
+    // What a client asks for on TCP without TLS.
+    let mut client = greeted(&server, LoginPath::Tcp);
+    let asks = GUESSES.iter().find(|guess| guess.requests_key).unwrap();
+    client.wire.write_all(&login_packet("ann", *asks)).unwrap();
+    let (sequence, packet) = client.packet().unwrap();
+    assert_eq!(packet, [1, 4]);
+    client.send(sequence.wrapping_add(1), &[2]).unwrap();
+    let (_, packet) = client.packet().unwrap();
+    assert_eq!(packet, [&[1], key.as_bytes()].concat());
+    // One that has it already asks for nothing, on loopback neither.
+    let mut client = RawClient::tcp(server.server.tcp_addresses()[0]).unwrap();
+    let greeting = client.packet().unwrap().1;
+    let nonce = Greeting::parse(&greeting).unwrap().nonce.to_vec();
+    client.wire.write_all(&login_packet("ann", *asks)).unwrap();
+    let (sequence, packet) = client.packet().unwrap();
+    assert_eq!(packet, [1, 4]);
+    let encrypted = auth::public_key::encrypt(b"pw", &nonce, key.as_bytes()).unwrap();
+    client.send(sequence.wrapping_add(1), &encrypted).unwrap();
+    assert_eq!(client.packet().unwrap().1[0], 0);
+}

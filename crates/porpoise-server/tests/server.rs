@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::test_server::{RefusedLogin, TestServer, in_memory};
-use common::{RawClient, Reply, eventually};
+use common::{CLIENTS, RawClient, Reply, eventually};
 use porpoise_engine::EngineOptions;
-use porpoise_protocol::flags::Status;
+use porpoise_protocol::flags::{Capabilities, Status};
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_server::ServerOptions;
 use porpoise_storage::Location;
@@ -315,7 +315,7 @@ fn a_client_that_dies_while_its_statement_waits_is_rolled_back() {
     dead.send_query(LOCK_ROW);
     std::thread::sleep(Duration::from_millis(100));
     drop(dead);
-    let processes = || server.root().query("SHOW PROCESSLIST");
+    let processes = || server.root().query(CLIENTS);
     eventually(|| matches!(processes(), Reply::Rows { rows, .. } if rows.len() == 2));
     assert!(holder.query("COMMIT").is_ok());
     assert!(server.in_transaction().query(LOCK_ROW).is_ok());
@@ -438,7 +438,7 @@ fn a_client_that_never_reads_is_given_up_after_net_write_timeout() {
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 20000) \
          SELECT REPEAT('x', 1000) FROM r",
     );
-    let processes = || server.root().query("SHOW PROCESSLIST");
+    let processes = || server.root().query(CLIENTS);
     eventually(|| matches!(processes(), Reply::Rows { rows, .. } if rows.len() == 1));
     assert!(client.is_closed());
 }
@@ -644,12 +644,90 @@ fn a_prepared_statement_runs_with_parameters_and_with_a_cursor() {
     assert!(end.status.contains(Status::LAST_ROW_SENT));
 }
 
+const TWICE: &str = "CREATE PROCEDURE test.twice(IN given BIGINT, OUT result BIGINT) \
+     BEGIN SELECT given; SET result = 2 * given; END";
+
+/// The packets of a CALL that is prepared and executed, asking for a cursor, with the numbers 21
+/// and 0.
+fn packets_of_prepared_call(client: &mut RawClient, count: usize) -> Vec<Vec<u8>> {
+    client.send(0, b"\x16CALL test.twice(?, ?)").unwrap();
+    let (_, prepared) = client.packet().unwrap();
+    assert_eq!(prepared[0], 0);
+    let id = prepared[1..5].to_vec();
+    let has_eof = !client.capabilities.contains(Capabilities::DEPRECATE_EOF);
+    for _ in 0..2 + usize::from(has_eof) {
+        client.packet().unwrap();
+    }
+    let (types, zero) = ([0, 1, 8, 0, 8, 0], 0i64.to_le_bytes());
+    let head = [&[0x17], &id[..], &[1, 1, 0, 0, 0]].concat();
+    let execute = [&head[..], &types, &21i64.to_le_bytes(), &zero].concat();
+    client.send(0, &execute).unwrap();
+    (0..count).map(|_| client.packet().unwrap().1).collect()
+}
+
+#[test]
+fn a_prepared_call_returns_its_out_parameters_in_a_row_of_their_own() {
+    let server = start();
+    let mut admin = server.root();
+    assert!(admin.query(TWICE).is_ok());
+    for deprecates_eof in [true, false] {
+        let mut client = RawClient::local(&server.socket()).unwrap();
+        client.capabilities |= Capabilities::PS_MULTI_RESULTS;
+        client
+            .capabilities
+            .set(Capabilities::DEPRECATE_EOF, deprecates_eof);
+        let mut client = client.login("root", "").unwrap();
+        // Each result: the number of columns, their definitions, rows, an end; then OK.
+        let eof = usize::from(!deprecates_eof);
+        let packets = packets_of_prepared_call(&mut client, 9 + 2 * eof);
+        let row = |value: i64| [&[0, 0][..], &value.to_le_bytes()].concat();
+        assert_eq!(packets[2 + eof], row(21));
+        assert_eq!(packets[6 + 2 * eof], row(42));
+        let end = |at: usize| {
+            let end =
+                porpoise_protocol::reply::parse_end_of_rows(&packets[at], client.capabilities);
+            end.unwrap().status
+        };
+        let more = Status::MORE_RESULTS_EXISTS;
+        assert_eq!(
+            end(3 + eof) & (more | Status::PS_OUT_PARAMS | Status::CURSOR_EXISTS),
+            more
+        );
+        assert!(end(7 + 2 * eof).contains(more | Status::PS_OUT_PARAMS));
+        if !deprecates_eof {
+            assert!(end(6 + 1).contains(more | Status::PS_OUT_PARAMS));
+        }
+        let ok =
+            porpoise_protocol::reply::OkPacket::parse(&packets[8 + 2 * eof], client.capabilities);
+        assert!(!ok.unwrap().status.intersects(more | Status::PS_OUT_PARAMS));
+    }
+
+    // A client that doesn't say that it takes them gets none.
+    let mut client = server.root();
+    let packets = packets_of_prepared_call(&mut client, 5);
+    assert_eq!(packets[4][0], 0);
+    assert_eq!(client.query("SELECT 1").value(), "1");
+}
+
+#[test]
+fn a_client_of_one_result_calls_no_procedure_that_has_more() {
+    let server = start();
+    let mut admin = server.root();
+    assert!(admin.query(TWICE).is_ok());
+    assert!(admin.query("CREATE PROCEDURE test.silent() DO 1").is_ok());
+    let mut client = RawClient::local(&server.socket()).unwrap();
+    client.capabilities -= Capabilities::MULTI_RESULTS | Capabilities::MULTI_STATEMENTS;
+    let mut client = client.login("root", "").unwrap();
+    assert_eq!(client.query("CALL test.twice(1, @x)").error_number(), 1312);
+    assert!(client.query("CALL test.silent()").is_ok());
+}
+
 #[test]
 fn a_client_sends_the_file_that_it_is_asked_for() {
     const LOAD: &str = "LOAD DATA LOCAL INFILE 'rows' INTO TABLE test.t FIELDS TERMINATED BY ','";
     let server = start();
     let mut client = RawClient::local(&server.socket()).unwrap();
-    client.capabilities |= porpoise_protocol::flags::Capabilities::LOCAL_FILES;
+    client.capabilities |= Capabilities::LOCAL_FILES;
     let mut client = client.login("root", "").unwrap();
     // The server doesn't request a file unless `local_infile` is on.
     assert!(matches!(client.query(LOAD), Reply::Error(3948, _)));
@@ -682,7 +760,7 @@ fn a_client_sends_the_file_that_it_is_asked_for() {
     drop(client);
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut other = server.root();
-    while other.query("SHOW PROCESSLIST").rows().len() > 1 && Instant::now() < deadline {
+    while other.query(CLIENTS).rows().len() > 1 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(other.query("SELECT COUNT(*) FROM test.t").value(), "4");

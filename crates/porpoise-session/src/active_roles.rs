@@ -11,7 +11,7 @@ use porpoise_sql::ast;
 use crate::session_state::SessionState;
 
 /// The roles that are active in a session, all of which are granted to its account still.
-fn active(state: &SessionState, account: &Account) -> Vec<Arc<Account>> {
+pub fn active(state: &SessionState, account: &Account) -> Vec<Arc<Account>> {
     let own = account.grants.load();
     let granted = |role: &&Arc<Account>| {
         own.roles

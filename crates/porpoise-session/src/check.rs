@@ -15,18 +15,18 @@
 //! there is no plan but an error, [`refuse`] sees to it that the error tells nothing of what the
 //! session may not know.
 
-use std::fmt::Display;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use porpoise_accounts::policy::now_us;
 use porpoise_accounts::role;
+use porpoise_accounts::routine::RoutineName;
 use porpoise_accounts::{Accounts, Grants};
 use porpoise_catalog::View;
 use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::privilege::{Privilege, Set, level};
-use porpoise_core::variables::{GlobalVariables, WriteProtection};
-use porpoise_planner::access::{Access, Accesses, Authority, PlanError};
+use porpoise_core::variables::{GlobalVariables, Variable, WriteProtection};
+use porpoise_planner::access::{Access, Accesses, Authority, PlanError, RoutineUse};
 use porpoise_planner::plan::Plan;
 use porpoise_sql::ast;
 
@@ -99,8 +99,20 @@ fn check_dynamic(state: &SessionState, name: &str) -> Result<()> {
     }
 }
 
+/// Whose privileges were not enough: within a program that runs with its definer's it is the
+/// definer, else who logged in.
+fn who(state: &SessionState) -> (&str, &str) {
+    match &state.account {
+        Some(account) if !state.programs.is_empty() && account.user != state.user => {
+            (&account.user, &account.host)
+        }
+        _ => (&state.user, &state.host),
+    }
+}
+
 fn denied(state: &SessionState, privilege: Privilege, table: &str) -> Error {
-    Error::table_access_denied(privilege.name(), &state.user, &state.host, table)
+    let (user, host) = who(state);
+    Error::table_access_denied(privilege.name(), user, host, table)
 }
 
 fn schema_denied(state: &SessionState, schema: &str) -> Error {
@@ -137,14 +149,42 @@ fn account_host(state: &SessionState) -> &str {
     account.map_or(&*state.host, |account| &account.host)
 }
 
-/// EXECUTE on a routine, which `named` names in error 1370.
-pub fn check_routine(state: &SessionState, schema: &str, named: impl Display) -> Result<()> {
+/// EXECUTE on a routine (1370).
+pub fn check_routine(state: &SessionState, routine: &RoutineName) -> Result<()> {
     match grants(state) {
-        Some(grants) if !grants.on_schema(schema).has(Privilege::Execute) => Err(
-            Error::routine_access_denied("execute", &state.user, account_host(state), named),
-        ),
+        Some(grants) if !grants.on_routine(routine).has(Privilege::Execute) => {
+            Err(routine_denied(state, "execute", routine))
+        }
         _ => Ok(()),
     }
+}
+
+fn routine_denied(state: &SessionState, lacking: &str, routine: &RoutineName) -> Error {
+    let named = format_args!("{}.{}", routine.schema, routine.name);
+    Error::routine_access_denied(lacking, who(state).0, account_host(state), named)
+}
+
+/// EXECUTE on a function that a statement calls, itself or through a view (1370, 1356).
+fn check_function(state: &SessionState, accounts: &Accounts, called: &RoutineUse) -> Result<()> {
+    let Some(own) = grants(state) else {
+        return Ok(());
+    };
+    let grants = match &called.authority {
+        Authority::Session => own,
+        Authority::Definer(view) => definer_grants(state, accounts, view, &own)?,
+    };
+    let function = RoutineName {
+        schema: called.schema.clone(),
+        name: called.name.clone(),
+        is_function: true,
+    };
+    if grants.on_routine(&function).has(Privilege::Execute) {
+        return Ok(());
+    }
+    Err(match &called.outermost_view {
+        Some(view) => Error::view_invalid(&view.schema, &view.name),
+        None => routine_denied(state, "execute", &function),
+    })
 }
 
 /// Any privilege on a table: it may be described.
@@ -210,6 +250,7 @@ pub fn changes_what_lasts(state: &SessionState, statement: &ast::Statement) -> b
         S::CreateUser(_) | S::AlterUser(_) | S::DropUser { .. } | S::RenameUser(_) => true,
         S::CreateRole { .. } | S::DropRole { .. } | S::SetDefaultRole { .. } => true,
         S::SetPassword { .. } | S::Grant(_) | S::Revoke(_) | S::Component { .. } => true,
+        S::ChangeServer(_) | S::DropServer { .. } => true,
         S::Begin { read_only, .. } => *read_only == Some(false),
         _ => false,
     }
@@ -227,9 +268,33 @@ pub fn may_kill(state: &SessionState) -> bool {
     is_connection_admin(state)
 }
 
+/// Whether the session may list prepared branches (1227).
+pub fn check_xa_recover(state: &SessionState) -> Result<()> {
+    const PRIVILEGE: &str = "XA_RECOVER_ADMIN";
+    match grants(state) {
+        Some(grants) if !grants.has_dynamic(PRIVILEGE) => {
+            Err(Error::specific_access_denied(PRIVILEGE))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether the session may set global variables (1227).
 pub fn check_set_global(state: &SessionState) -> Result<()> {
     check_admin(state, Privilege::Super, "SYSTEM_VARIABLES_ADMIN")
+}
+
+/// Whether the session may keep a value for the next start: of a variable that can't be set while
+/// the database is open, it needs another privilege (1227, 3630).
+pub fn check_persist(state: &SessionState, variable: &Variable) -> Result<()> {
+    if variable.is_dynamic() {
+        return check_set_global(state);
+    }
+    let may = |name: &str| check_admin(state, Privilege::Super, name).is_ok();
+    match may("SYSTEM_VARIABLES_ADMIN") && may("PERSIST_RO_VARIABLES_ADMIN") {
+        true => Ok(()),
+        false => Err(Error::persist_read_only_denied()),
+    }
 }
 
 /// Session variables that not every session may set (MySQL 8.4 manual, 7.1.9.1, and the variables'
@@ -279,7 +344,7 @@ pub fn check_table_shown(state: &SessionState, schema: &str, table: &str) -> Res
     let of_tables = Set::all(level::TABLE);
     match grants(state) {
         Some(grants) if !is_open(schema) && !grants.on_table(schema, table).meets(of_tables) => {
-            let (user, host) = (&state.user, &state.host);
+            let (user, host) = who(state);
             Err(Error::table_access_denied("SHOW", user, host, table))
         }
         _ => Ok(()),
@@ -300,8 +365,8 @@ pub fn plan<'a>(
         check_restriction(state, plan.writes())?;
     }
     check_accesses(state, accounts, &plan.accesses)?;
-    for (schema, name) in &plan.routines {
-        check_routine(state, schema, format_args!("{schema}.{name}"))?;
+    for called in &plan.routines {
+        check_function(state, accounts, called)?;
     }
     Ok(Privileged(plan))
 }
@@ -437,7 +502,7 @@ fn missing(grants: &Grants, access: &Access) -> Option<Missing> {
 
 impl Missing {
     fn error(self, state: &SessionState, access: &Access) -> Error {
-        let (user, host) = (&state.user, &state.host);
+        let (user, host) = who(state);
         let table = |command: &str| Error::table_access_denied(command, user, host, &access.name);
         match self {
             Missing::Table(lacking) => table(&command(lacking)),
@@ -533,6 +598,10 @@ impl StatementCheck<'_> {
             // The session's own business.
             S::Begin { .. } | S::Commit(_) | S::Rollback(_) | S::Savepoint(_) => Ok(()),
             S::RollbackTo(_) | S::ReleaseSavepoint(_) | S::UnlockTables | S::Help(_) => Ok(()),
+            // XA RECOVER is checked where it runs: what refuses it is another error.
+            S::Xa(_) => Ok(()),
+            // It has a plan, of a query of its table.
+            S::Handler(_) => Ok(()),
             // Checked where the variable, the connection, the schema or the account is found.
             S::Set(_) | S::SetTransaction { .. } | S::Kill { .. } | S::Use(_) => Ok(()),
             S::CreateUser(_) | S::AlterUser(_) | S::DropUser { .. } | S::RenameUser(_) => Ok(()),
@@ -584,7 +653,7 @@ impl StatementCheck<'_> {
                 ast::ProgramKind::Trigger { table, .. } => self.relation(table, &[P::Trigger]),
                 ast::ProgramKind::Event { .. } => self.schema_of(&create.name, P::Event),
             },
-            S::AlterRoutine(alter) => self.alter_routine(&alter.name),
+            S::AlterRoutine(alter) => self.alter_routine(&alter.name, alter.is_function),
             S::AlterEvent(alter) => self.schema_of(&alter.name, P::Event),
             S::Signal(_) | S::GetDiagnostics(_) => Ok(()),
             // Checked where the trigger's table is found.
@@ -596,7 +665,7 @@ impl StatementCheck<'_> {
                 name,
                 ..
             } => self.schema_of(name, P::Event),
-            S::DropStored { name, .. } => self.alter_routine(name),
+            S::DropStored { name, kind, .. } => self.alter_routine(name, *kind == "FUNCTION"),
             S::Maintain { action, tables, .. } => {
                 let needed: &[P] = match action {
                     ast::Maintenance::Check | ast::Maintenance::Checksum => &[P::Select],
@@ -614,9 +683,12 @@ impl StatementCheck<'_> {
                 self.schema_of(&lock.table, P::LockTables)?;
                 self.relation(&lock.table, &[P::Select])
             }),
+            S::ChangeServer(_) | S::DropServer { .. } => check_admin(self.state, P::Super, ""),
             S::LockInstance { .. } => check_admin(self.state, P::Super, "BACKUP_ADMIN"),
             S::Flush { targets, .. } => self.flush(targets),
             S::ReloadTls { .. } => check_dynamic(self.state, "CONNECTION_ADMIN"),
+            // It depends on the variable.
+            S::ResetPersist { .. } => Ok(()),
             S::Reset(_) => check_admin(self.state, P::Reload, ""),
             // INSERT and DELETE on mysql.component, which nobody has on that table alone.
             S::Component { install: true, .. } => self.schema("mysql", P::Insert),
@@ -648,7 +720,7 @@ impl StatementCheck<'_> {
         if lacking.is_empty() {
             return Ok(());
         }
-        let (user, host) = (&self.state.user, &self.state.host);
+        let (user, host) = who(self.state);
         Err(Error::table_access_denied(
             command(lacking),
             user,
@@ -669,22 +741,20 @@ impl StatementCheck<'_> {
         }
     }
 
-    /// ALTER ROUTINE on the schema of a routine (1370).
-    fn alter_routine(&self, name: &ast::ObjectName) -> Result<()> {
+    /// ALTER ROUTINE on a routine (1370).
+    fn alter_routine(&self, name: &ast::ObjectName, is_function: bool) -> Result<()> {
         let named = name.schema.as_ref().map(|schema| schema.0.as_str());
         let schema = named.or(self.state.schema.as_deref()).unwrap_or("");
+        let routine = RoutineName {
+            schema: schema.into(),
+            name: name.name.0.clone(),
+            is_function,
+        };
         let held = grants(self.state);
-        if held.is_none_or(|held| held.on_schema(schema).has(Privilege::AlterRoutine)) {
-            return Ok(());
+        match held.is_none_or(|held| held.on_routine(&routine).has(Privilege::AlterRoutine)) {
+            true => Ok(()),
+            false => Err(routine_denied(self.state, "alter routine", &routine)),
         }
-        let routine = format!("{schema}.{}", name.name.as_str());
-        let (user, host) = (&self.state.user, account_host(self.state));
-        Err(Error::routine_access_denied(
-            "alter routine",
-            user,
-            host,
-            routine,
-        ))
     }
 
     fn create_table(&self, create: &ast::CreateTable) -> Result<()> {

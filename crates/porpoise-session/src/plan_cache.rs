@@ -47,6 +47,9 @@ pub struct CachedPlan {
     pub source: Option<(Digest, Literals)>,
     /// Which literals are parameters.
     pub mask: Option<ParamMask>,
+    /// How many characters or bytes each literal may have, where the result's columns are said to be
+    /// as long as literals make them; empty where they don't depend on them.
+    pub text_lengths: Box<[u32]>,
     /// It served other literals than those it was made for badly, or what is known of its tables has
     /// changed: it is not to be used again.
     pub is_retired: AtomicBool,

@@ -9,12 +9,17 @@ use porpoise_accounts::Account;
 use porpoise_accounts::tls::ClientTls;
 use porpoise_catalog::{TableId, TemporaryTables};
 use porpoise_core::error::Result;
+use porpoise_core::reply::Completion;
 use porpoise_core::variables::SessionVars;
 use porpoise_mdl::process::Control;
 use porpoise_mdl::{self as mdl, Changing, HeldGlobally, Locks, MdlRequester, MdlTicket, Waiter};
+use porpoise_planner::Variables;
+use porpoise_sql::ast;
+use porpoise_types::{DataType, Value};
 
 use crate::locked_tables::LockedTables;
 use crate::planning_context::PlanningContext;
+use crate::shared::Shared;
 
 /// Where LOAD DATA reads from.
 pub type Source = Box<dyn Read + Send + Sync>;
@@ -70,17 +75,44 @@ pub struct SessionState {
     pub locked_tables: LockedTables,
     /// FLUSH TABLES WITH READ LOCK.
     pub global_read_lock: Option<[MdlTicket; 2]>,
+    /// LOCK INSTANCE FOR BACKUP.
+    pub backup_lock: Option<MdlTicket>,
     /// The programs that run, the innermost last.
     pub programs: Vec<RunningProgram>,
     /// The tables that the statements use whose functions and triggers run.
     pub tables_in_use: Vec<TableId>,
+    /// Carries out changes of definitions: programs within statements, which run below the crate
+    /// that knows how, make temporary tables.
+    pub define: Define,
     planning_context: PlanningContext,
+}
+
+/// A change of definitions: what all sessions share, the session, the statement's text, the
+/// statement, and what its query is run with.
+pub type Define = fn(
+    &Shared,
+    &mut SessionState,
+    &[u8],
+    &ast::Statement,
+    StatementInputs<'_>,
+) -> Result<Completion>;
+
+/// What a statement is run with beside its text.
+#[derive(Clone, Copy, Default)]
+pub struct StatementInputs<'a> {
+    /// The variables of a program that it can name, where it is part of one.
+    pub variables: Option<&'a dyn Variables>,
+    /// The types of its parameters.
+    pub types: &'a [DataType],
+    /// The values of its parameters, or of the program's variables by number.
+    pub values: &'a [Value],
 }
 
 impl SessionState {
     /// A session that has variables, and nothing else yet.
-    pub fn new(vars: SessionVars) -> SessionState {
+    pub fn new(vars: SessionVars, define: Define) -> SessionState {
         SessionState {
+            define,
             programs: Vec::new(),
             tables_in_use: Vec::new(),
             planning_context: PlanningContext::of(&vars),
@@ -96,6 +128,7 @@ impl SessionState {
             reached_roles: Vec::new(),
             locked_tables: LockedTables::default(),
             global_read_lock: None,
+            backup_lock: None,
         }
     }
 }

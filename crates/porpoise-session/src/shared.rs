@@ -9,6 +9,7 @@ use parking_lot::RwLock;
 use porpoise_accounts::Accounts;
 use porpoise_accounts::component::Components;
 use porpoise_accounts::host_cache::HostCache;
+use porpoise_accounts::server::ForeignServers;
 use porpoise_catalog::Definitions;
 use porpoise_catalog::{Catalog, Dictionary};
 use porpoise_core::variables::GlobalVariables;
@@ -16,7 +17,11 @@ use porpoise_mdl::{BlockHook, Locks};
 use porpoise_storage::Store;
 
 use crate::deadlines::Deadlines;
+use crate::event_bell::EventBell;
+use crate::log_tables::LogTables;
+use crate::persisted::PersistedVariables;
 use crate::plan_cache::PlanCache;
+use crate::xa::XaBranches;
 
 /// What all sessions of a database share.
 pub struct Shared {
@@ -34,6 +39,8 @@ pub struct Shared {
     pub deadlines: Deadlines,
     /// Hosts that failed to connect, which are refused after max_connect_errors of it.
     pub hosts: HostCache,
+    /// The logs as tables.
+    pub log_tables: LogTables,
     /// The next connection's number.
     pub connection_ids: AtomicU64,
     /// How many statements are prepared, in all sessions.
@@ -44,8 +51,16 @@ pub struct Shared {
     pub dictionary: Dictionary,
     /// The accounts and roles, and what is granted to them.
     pub accounts: Accounts,
+    /// SET PERSIST.
+    pub persisted: PersistedVariables,
+    /// CREATE SERVER.
+    pub servers: ForeignServers,
     /// INSTALL COMPONENT.
     pub components: Components,
+    /// Wakes the thread that runs events.
+    pub events: Arc<EventBell>,
+    /// XA: the transaction branches, and those that are prepared.
+    pub xa: XaBranches,
 }
 
 /// A server in front of the engine, as far as the engine needs it. There may be several.
@@ -57,8 +72,9 @@ pub struct Front {
     /// What the server counts itself: names of SHOW STATUS and their values. Those that end in
     /// `_time` are seconds since 1970.
     pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
-    /// What else it has to show: names of SHOW STATUS and their values.
-    pub facts: Arc<dyn Fn() -> Vec<(&'static str, String)> + Send + Sync>,
+    /// What else it has to show: names of SHOW STATUS and their values. Those that take long to find
+    /// out may be left out if a name isn't wanted.
+    pub facts: Arc<dyn Fn(&dyn Fn(&str) -> bool) -> Vec<(&'static str, String)> + Send + Sync>,
     /// Reads the files of TLS anew; with true it is off after an error. The error says what can't
     /// be used.
     pub reload_tls: Arc<dyn Fn(bool) -> std::result::Result<(), String> + Send + Sync>,
@@ -81,11 +97,11 @@ impl Shared {
 
     /// What the server in front of this engine has to show beside its counters. Of several servers
     /// the first speaks: they share their variables.
-    pub fn server_facts(&self) -> Vec<(&'static str, String)> {
+    pub fn server_facts(&self, wants: &dyn Fn(&str) -> bool) -> Vec<(&'static str, String)> {
         let fronts = self.fronts.read().clone();
         fronts
             .first()
-            .map_or_else(Vec::new, |(_, front)| (front.facts)())
+            .map_or_else(Vec::new, |(_, front)| (front.facts)(wants))
     }
 
     /// ALTER INSTANCE RELOAD TLS, at each server.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use porpoise_core::error::Result;
 use porpoise_core::memory::{Charge, MemoryAccount};
-use porpoise_storage::{Commit, Savepoint, Transaction};
+use porpoise_storage::{Commit, PreparedTransaction, Savepoint, SpaceId, Transaction};
 
 use crate::session_state::SessionState;
 use crate::shared::Shared;
@@ -59,6 +59,21 @@ impl SessionTransaction {
     /// Those of [`Transaction::commit`].
     pub fn commit(self) -> Result<Commit> {
         Ok(self.storage.commit()?)
+    }
+
+    /// As [`Transaction::prepare`]. What the log record takes is charged until it is written.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::prepare`], and of [`Charge::add`].
+    pub fn prepare(
+        mut self,
+        place: (SpaceId, &[u8]),
+        label: &[u8],
+        account: &Arc<MemoryAccount>,
+    ) -> Result<PreparedTransaction> {
+        // The record, and its rows before they are logged.
+        self.charge.add(account, self.storage.held_bytes())?;
+        Ok(self.storage.prepare(place, label)?)
     }
 }
 

@@ -30,6 +30,7 @@ mod change;
 mod data_type;
 mod definition;
 mod expr;
+mod handler;
 mod hint;
 mod name;
 mod program;
@@ -37,6 +38,7 @@ mod query;
 mod session;
 mod show;
 mod statement;
+mod xa;
 
 pub use account::{
     Account, Auth, CreateUser, Grant, GrantObject, PasswordOption, Privilege, Revoke, RevokeWhat,
@@ -57,13 +59,14 @@ pub use expr::{
     Match, MatchMode, Over, Quantified, SystemVariable, Trim, TrimSide, UnaryOp, VariableScope,
     Window, WindowCall, WindowFunction,
 };
+pub use handler::{Handler, HandlerKey, HandlerRead, HandlerStart};
 pub use hint::{
     Hint, HintArguments, HintComment, HintError, HintKind, HintTable, HintValue, StatementHints,
 };
 pub use name::{ColumnRef, Ident, ObjectName, Span};
 pub use porpoise_types::IntervalUnit;
 pub use program::{
-    AlterEvent, AlterRoutine, Arm, Block, Characteristics, ConditionItem, ConditionValue,
+    AlterEvent, AlterRoutine, Arm, Block, Characteristics, Clause, ConditionItem, ConditionValue,
     CreateProgram, DataAccess, Declaration, Diagnostics, EventStatus, GetDiagnostics, Parameter,
     ParameterMode, ProgramAssignment, ProgramKind, ProgramStatement, ProgramStep, ReturnType,
     Schedule, Signal, SignalItem, StatementItem, TriggerEvent, TriggerTime,
@@ -79,4 +82,5 @@ pub use session::{
     HistogramChange, IsolationLevel, LockTable, Maintenance, PrepareSource, SetItem,
 };
 pub use show::{Show, ShowFilter, ShowWhat};
-pub use statement::Statement;
+pub use statement::{ChangeServer, ServerOption, Statement};
+pub use xa::{Xa, XaStart, Xid};

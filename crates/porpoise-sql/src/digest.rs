@@ -71,6 +71,22 @@ impl LiteralToken {
         .of(sql)
     }
 
+    /// Whether it is a hexadecimal or bit literal of more than eight bytes, which is no number.
+    fn is_long_number(&self, sql: &[u8]) -> bool {
+        let most = match self.kind {
+            LiteralKind::Hex => 16,
+            LiteralKind::Bit => 64,
+            _ => return false,
+        };
+        // 0x…, or x'…'.
+        let marks = if self.text(sql).starts_with(b"0") {
+            2
+        } else {
+            3
+        };
+        (self.end - self.start) as usize > most + marks
+    }
+
     /// The literal's value; borrowed from the text, when it holds no escapes.
     pub fn value<'a>(&self, sql: &'a [u8], modes: Modes) -> LiteralValue<'a> {
         literal_value(self.kind, self.text(sql), modes)
@@ -179,12 +195,13 @@ pub fn digest(sql: &[u8], modes: Modes, literals: &mut Literals) -> Option<Diges
                     return None;
                 }
                 hash.update(sql.get(hashed..token.start as usize)?);
-                hash.update_class(kind);
-                literals.push(LiteralToken {
+                let literal = LiteralToken {
                     kind,
                     start: token.start,
                     end: token.end,
-                });
+                };
+                hash.update_class(kind, literal.is_long_number(sql));
+                literals.push(literal);
                 hashed = token.end as usize;
             }
             TokenKind::End => break,
@@ -317,8 +334,9 @@ impl Hash {
         self.mix(bytes.len() as u64, 1);
     }
 
-    fn update_class(&mut self, kind: LiteralKind) {
+    fn update_class(&mut self, kind: LiteralKind, is_long: bool) {
         let class = match kind {
+            LiteralKind::Hex | LiteralKind::Bit if is_long => 6,
             LiteralKind::Int => 0,
             LiteralKind::BigInt => 1,
             LiteralKind::Double => 2,

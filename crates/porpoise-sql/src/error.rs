@@ -29,26 +29,34 @@ pub enum ParseErrorKind {
     TooDeep,
     /// INTO before a set operation: error 3954.
     MisplacedInto,
+    /// A name with a character beyond U+FFFF: error 1300. `near` is the name alone.
+    SupplementaryInName,
 }
 
 impl ParseError {
-    /// An error at byte `offset` of `sql`, whose statement began at byte `start`.
-    pub(crate) fn new(kind: ParseErrorKind, sql: &[u8], start: usize, offset: usize) -> ParseError {
-        let line = 1 + sql
-            .get(start..offset)
-            .unwrap_or(&[])
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count();
-        let rest = sql.get(offset..).unwrap_or(&[]);
-        // Four bytes are the most a character takes.
-        let rest = String::from_utf8_lossy(rest.get(..NEAR_MAX * 4).unwrap_or(rest));
+    /// An error at byte `offset`, without its line and text. The parser makes many that it never
+    /// tells of, each of which would go through the statement up to there.
+    pub(crate) fn unplaced(kind: ParseErrorKind, offset: usize) -> ParseError {
         ParseError {
             kind,
             offset,
-            line,
-            near: rest.chars().take(NEAR_MAX).collect(),
+            line: 0,
+            near: String::new(),
         }
+    }
+
+    /// The error with its line, and with its text unless it has one, of `sql`, whose statement began
+    /// at byte `start`.
+    pub(crate) fn placed(mut self, sql: &[u8], start: usize) -> ParseError {
+        let before = sql.get(start..self.offset).unwrap_or(&[]);
+        self.line = 1 + before.iter().filter(|b| **b == b'\n').count();
+        if self.near.is_empty() {
+            let rest = sql.get(self.offset..).unwrap_or(&[]);
+            // Four bytes are the most a character takes.
+            let rest = String::from_utf8_lossy(rest.get(..NEAR_MAX * 4).unwrap_or(rest));
+            self.near = rest.chars().take(NEAR_MAX).collect();
+        }
+        self
     }
 }
 
@@ -63,6 +71,9 @@ impl fmt::Display for ParseError {
             ),
             ParseErrorKind::MisplacedInto => {
                 write!(f, "INTO must stand at the end of a UNION")
+            }
+            ParseErrorKind::SupplementaryInName => {
+                write!(f, "Invalid character in the name {}", self.near)
             }
             ParseErrorKind::TooDeep => {
                 write!(f, "The statement is nested too deeply near '{}'", self.near)

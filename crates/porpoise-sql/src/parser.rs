@@ -31,6 +31,7 @@ mod column;
 mod data_type;
 mod ddl;
 mod expr;
+mod handler;
 mod primary;
 mod program;
 mod query;
@@ -39,10 +40,12 @@ mod session;
 mod show;
 mod special_call;
 mod table;
+mod xa;
 
 pub(crate) use aggregate::AGGREGATES;
 pub(crate) use call::RESERVED_FUNCTIONS;
 pub use call::SYNONYMS;
+pub use session::is_explainable;
 
 use crate::ast::*;
 use crate::digest::ParamMask;
@@ -94,7 +97,9 @@ pub struct Parsed {
 /// ```
 pub fn parse_statement(sql: &[u8], at: usize, modes: Modes) -> Result<Option<Parsed>> {
     stack::for_text(sql.len().saturating_sub(at), || {
-        Parser::new(sql, at, modes).whole_statement()
+        let mut parser = Parser::new(sql, at, modes);
+        let parsed = parser.whole_statement();
+        parsed.map_err(|error| error.placed(sql, parser.start))
     })
 }
 
@@ -103,11 +108,13 @@ pub fn parse_statement(sql: &[u8], at: usize, modes: Modes) -> Result<Option<Par
 pub fn parse_expr(sql: &[u8], modes: Modes) -> Result<Expr> {
     stack::for_text(sql.len(), || {
         let mut parser = Parser::new(sql, 0, modes);
-        let expr = parser.expr()?;
-        match parser.is(TokenKind::End) {
-            true => Ok(expr),
-            false => Err(parser.syntax_error()),
-        }
+        let parsed = parser
+            .expr()
+            .and_then(|expr| match parser.is(TokenKind::End) {
+                true => Ok(expr),
+                false => Err(parser.syntax_error()),
+            });
+        parsed.map_err(|error| error.placed(sql, parser.start))
     })
 }
 
@@ -117,7 +124,9 @@ pub(crate) fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed,
     stack::for_text(sql.len(), || {
         let mut parser = Parser::new(sql, 0, modes);
         parser.params = Some(ParamMask::default());
-        let Some(parsed) = parser.whole_statement()? else {
+        let parsed = parser.whole_statement();
+        let parsed = parsed.map_err(|error| error.placed(sql, parser.start))?;
+        let Some(parsed) = parsed else {
             return Ok(None);
         };
         match parser.params {
@@ -412,7 +421,7 @@ impl<'a> Parser<'a> {
 
     fn error(&mut self, kind: ParseErrorKind) -> ParseError {
         let offset = self.tok(0).token.start as usize;
-        ParseError::new(kind, self.sql, self.start, offset)
+        ParseError::unplaced(kind, offset)
     }
 
     // -- Combinations
@@ -480,15 +489,34 @@ impl<'a> Parser<'a> {
     /// A name: quoted, or a word that is not reserved.
     fn ident(&mut self) -> Result<Ident> {
         match self.at_ident() {
-            true => Ok(self.take_name()),
+            true => self.checked_name(),
             false => Err(self.syntax_error()),
+        }
+    }
+
+    /// The current token as a name. Names are of characters that take up to three bytes in UTF-8
+    /// (MySQL 8.4 manual, 11.2).
+    fn checked_name(&mut self) -> Result<Ident> {
+        /// What only the first byte of a character of four bytes reaches.
+        const FOUR_BYTES: u8 = 0xF0;
+        let text = self.tok(0).token.text(self.sql);
+        match text.iter().any(|byte| *byte >= FOUR_BYTES) {
+            true => {
+                let name = lexer::name_text(self.tok(0).token.kind, text);
+                let error = self.error(ParseErrorKind::SupplementaryInName);
+                Err(ParseError {
+                    near: name.into(),
+                    ..error
+                })
+            }
+            false => Ok(self.take_name()),
         }
     }
 
     /// A name where even reserved words are names: behind a dot.
     fn any_ident(&mut self) -> Result<Ident> {
         match self.kind() {
-            TokenKind::QuotedName | TokenKind::Word => Ok(self.take_name()),
+            TokenKind::QuotedName | TokenKind::Word => self.checked_name(),
             _ => Err(self.syntax_error()),
         }
     }
@@ -771,6 +799,7 @@ impl<'a> Parser<'a> {
             "UPDATE" => self.update(None),
             "DELETE" => self.delete(None),
             "LOAD" => self.load(),
+            "HANDLER" => self.handler(),
             "DO" => {
                 self.advance();
                 Ok(Statement::Do(self.list(Self::expr)?))
@@ -790,6 +819,7 @@ impl<'a> Parser<'a> {
             "START" | "BEGIN" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
                 self.transaction(word)
             }
+            "XA" => self.xa(),
             "LOCK" | "UNLOCK" => self.lock(),
             "SET" => self.set(),
             "USE" => {
@@ -849,8 +879,6 @@ impl<'a> Parser<'a> {
 const UNSUPPORTED: &[(&[&str], &str)] = &[
     (
         &[
-            "XA",
-            "HANDLER",
             "BINLOG",
             "CHANGE",
             "PURGE",

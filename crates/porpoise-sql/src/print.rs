@@ -37,8 +37,10 @@ struct Printer<'f, 'g> {
     /// Items of the select list that is printed get the names of their columns: it is no
     /// subquery's in an expression.
     names_items: bool,
-    /// A schema that is left out, and whether a table is in another one.
-    left_out: Option<(&'f str, &'f Cell<bool>)>,
+    /// A schema that is left out.
+    left_out: Option<&'f str>,
+    /// A table of another schema has been printed.
+    leaves_schema: bool,
 }
 
 impl<'f, 'g> Printer<'f, 'g> {
@@ -49,6 +51,7 @@ impl<'f, 'g> Printer<'f, 'g> {
             names: None,
             names_items: true,
             left_out: None,
+            leaves_schema: false,
         }
     }
 }
@@ -63,16 +66,19 @@ impl Query {
         })
     }
 
-    /// The query as SQL without the schema's name, if all its tables are in that schema.
-    pub fn without_schema(&self, schema: &str) -> Option<String> {
-        let has_other = Cell::new(false);
+    /// The query as SQL without the schema's name before its tables; `None` where it names a table
+    /// of another schema.
+    pub fn within_schema(&self, schema: &str) -> Option<String> {
+        let leaves_schema = Cell::new(false);
         let text = fmt::from_fn(|f| {
             let mut printer = Printer::new(f);
-            printer.left_out = Some((schema, &has_other));
-            printer.query(self)
+            printer.left_out = Some(schema);
+            printer.query(self)?;
+            leaves_schema.set(printer.leaves_schema);
+            Ok(())
         })
         .to_string();
-        (!has_other.get()).then_some(text)
+        (!leaves_schema.get()).then_some(text)
     }
 }
 
@@ -197,9 +203,10 @@ impl Printer<'_, '_> {
     }
 
     /// Whether a schema's name is left out.
-    fn leaves_out(&self, schema: &Ident) -> bool {
-        self.left_out
-            .is_some_and(|(left_out, _)| schema.as_str() == left_out)
+    fn leaves_out(&mut self, schema: &Ident) -> bool {
+        let is_left_out = self.left_out == Some(schema.as_str());
+        self.leaves_schema |= !is_left_out;
+        is_left_out
     }
 
     fn column(&mut self, written: &ColumnRef) -> fmt::Result {
@@ -216,12 +223,7 @@ impl Printer<'_, '_> {
         let table = self.names.map_or(written, |names| names.table(written));
         match &table.schema {
             Some(schema) if self.leaves_out(schema) => put!(self, "{}", table.name),
-            schema => {
-                if let (Some(_), Some((_, has_other))) = (schema, self.left_out) {
-                    has_other.set(true);
-                }
-                put!(self, "{table}")
-            }
+            _ => put!(self, "{table}"),
         }
     }
 

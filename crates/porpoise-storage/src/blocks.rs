@@ -46,6 +46,7 @@ use index::{IndexNode, insert_block, remove_block};
 use read::{FetchRange, read_block};
 
 pub(crate) use cache::BlockCache;
+pub(crate) use read::ScanBatch;
 
 /// How many blocks are refreshed before readers see them. A reader that adds a block waits as long.
 const REFRESHED_AT_ONCE: usize = 32;

@@ -31,6 +31,8 @@
 //! the lists of freed pages) ends all writing, while reads go on.
 
 mod merge;
+mod pace;
+mod shrink;
 mod tree_state;
 
 use std::path::Path;
@@ -46,13 +48,15 @@ use crate::options::Background;
 use crate::snapshot::Epoch;
 use crate::store::Shared;
 use crate::tree::Tree;
-use crate::tree_file::{CheckedFile, catch_damage};
-use crate::tree_snapshot::TreeSnapshot;
-use crate::{Error, Lsn, Result, recovery};
+use crate::tree_file::{CheckedFile, catch_damage, catch_panic};
+use crate::tree_snapshot::{TreeSnapshot, definition, table_name};
+use crate::{Error, Lsn, Result, SpaceId, recovery};
 use merge::{MergeError, merge};
 use tree_state::read_state;
 
 pub(crate) use merge::side_table_name;
+pub(crate) use pace::Pace;
+pub(crate) use shrink::{ROUNDS_MAX, Shrinking, is_file_too_long, shrink};
 pub(crate) use tree_state::{OpenedTree, TreeState, open_tree};
 
 /// How long a checkpoint waits for statements that began before it, until it replaces the blocks
@@ -61,6 +65,12 @@ const READERS_AWAITED: Duration = Duration::from_millis(20);
 
 /// Runs one checkpoint. `false` means that there was nothing to do.
 pub(crate) fn run(shared: &Shared) -> Result<bool> {
+    let _hurry = shared.pace.hurry();
+    run_in_background(shared)
+}
+
+/// Runs one checkpoint, at a pace that leaves others room.
+pub(crate) fn run_in_background(shared: &Shared) -> Result<bool> {
     let mut guard = shared.tree.lock();
     reopen_if_failed(shared, &mut guard)?;
     let tree = &mut *guard;
@@ -73,6 +83,12 @@ pub(crate) fn run(shared: &Shared) -> Result<bool> {
     if newest.is_empty() && !shared.has_new_counters() && shared.group.is_idle() {
         return Ok(did_work);
     }
+    switch_memtable(shared)?;
+    merge_oldest(shared, tree)
+}
+
+/// Lets commits go to the next memtable.
+fn switch_memtable(shared: &Shared) -> Result<()> {
     shared.group.check_writable()?;
     shared.group.switch_memtable(shared, |next| {
         let epoch = shared.epoch.load();
@@ -84,8 +100,72 @@ pub(crate) fn run(shared: &Shared) -> Result<bool> {
             tree: Arc::clone(&epoch.tree),
             is_oldest_merged: false,
         }));
-    })?;
-    merge_oldest(shared, tree)
+    })
+}
+
+/// Writes rows into a space that nobody reads, beside the log, in one redb transaction. Their keys
+/// ascend, and have so many bytes with their values.
+pub(crate) fn load<'r>(
+    shared: &Shared,
+    space: SpaceId,
+    bytes: u64,
+    rows: impl Iterator<Item = (&'r [u8], &'r [u8])>,
+) -> Result<()> {
+    let _hurry = shared.pace.hurry();
+    let mut guard = shared.tree.lock();
+    reopen_if_failed(shared, &mut guard)?;
+    let tree = guard.as_ref().ok_or_else(|| recovery::no_tree(shared))?;
+    check_disk_space(shared, 0, bytes)?;
+    let written = catch_panic(|| {
+        let writing = tree.begin_write()?;
+        let name = table_name(space);
+        let mut table = writing.open_table(definition(&name))?;
+        for (key, value) in rows {
+            table.insert(key, value)?;
+        }
+        drop(table);
+        Ok(writing.commit()?)
+    });
+    if written.is_err() {
+        reopen_or_fail(shared, &mut guard)?;
+    }
+    written
+}
+
+/// Lets readers see what [`load`] has written: first the tree, then a memtable for the commit that
+/// tells them of it.
+pub(crate) fn show_loaded(shared: &Shared, space: SpaceId) -> Result<()> {
+    let _hurry = shared.pace.hurry();
+    let mut guard = shared.tree.lock();
+    reopen_if_failed(shared, &mut guard)?;
+    let tree = &mut *guard;
+    merge_all(shared, tree)?;
+    let loaded = tree.as_ref().ok_or_else(|| recovery::no_tree(shared))?;
+    let epoch = shared.epoch.load_full();
+    let snapshot = epoch.tree.after_load(loaded, space)?;
+    shared.epoch.store(Arc::new(Epoch {
+        memtables: epoch.memtables.clone(),
+        tree: snapshot,
+        is_oldest_merged: epoch.is_oldest_merged,
+    }));
+    drop(epoch);
+    switch_memtable(shared)?;
+    merge_oldest(shared, tree).map(|_| ())
+}
+
+/// Lets readers read from the tree as it is now, which has the same rows as before.
+fn show_tree(shared: &Shared, tree: &Tree) -> Result<()> {
+    let epoch = shared.epoch.load_full();
+    let snapshot = epoch.tree.after_checkpoint(tree)?;
+    shared.epoch.store(Arc::new(Epoch {
+        memtables: epoch.memtables.clone(),
+        tree: snapshot,
+        is_oldest_merged: epoch.is_oldest_merged,
+    }));
+    let before = Arc::downgrade(&epoch.tree);
+    drop(epoch);
+    wait_for_readers(shared, &before);
+    Ok(())
 }
 
 /// Opens the tree anew if redb has failed, or an earlier try to open it has.
@@ -122,7 +202,8 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
         Some((oldest, newer)) if !newer.is_empty() => (Arc::clone(oldest), SmallVec::from(newer)),
         _ => return Ok(false),
     };
-    check_disk_space(shared, &oldest)?;
+    // Each key's page is written anew, a page at most.
+    check_disk_space(shared, oldest.entries(), oldest.bytes())?;
     let lsn = oldest.ends_at.get().copied().unwrap_or(Lsn(0));
     let state = TreeState {
         ts: oldest.visible(),
@@ -130,6 +211,7 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
         next_space: shared.next_space.load(Ordering::Relaxed),
     };
     merge_around_damage(shared, tree, &oldest, state)?;
+    shared.pace.note_written();
     shared.checkpoint_ts.store(state.ts.0, Ordering::Release);
     // The tree may have been opened anew meanwhile.
     let epoch = shared.epoch.load_full();
@@ -152,7 +234,22 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
     }));
     shared.note_checkpoint(lsn);
     drop_log_before(shared, lsn)?;
+    if before.strong_count() == 0 && oldest.bytes() > shared.memtable_bytes() as u64 / 2 {
+        free_pages(shared, tree)?;
+    }
     Ok(true)
+}
+
+/// Has redb free the pages that no reader needs any more. It does so when a commit ends: without
+/// this the next merge could not use them yet, and the file would have room for one state of the
+/// rows more.
+fn free_pages(shared: &Shared, tree: &mut Option<Tree>) -> Result<()> {
+    let in_progress = tree.as_ref().ok_or(Error::Closed)?;
+    let freed = catch_panic(|| Ok(in_progress.begin_write()?.commit()?));
+    if freed.is_err() {
+        reopen_or_fail(shared, tree)?;
+    }
+    freed
 }
 
 /// Merges a memtable, going around spaces that turn out to be damaged.
@@ -171,12 +268,7 @@ fn merge_around_damage(
             }
             Err(failed) => failed,
         };
-        if let Err(why) = reopen(shared, tree) {
-            if matches!(why, Error::Damaged(_)) {
-                shared.group.fail(why.clone(), &shared.locks);
-            }
-            return Err(why);
-        }
+        reopen_or_fail(shared, tree)?;
         match (&error, space) {
             // What the disk can't read now it may read later.
             (Error::Damaged(place), _)
@@ -199,7 +291,16 @@ fn merge_around_damage(
     }
 }
 
-/// Opens the tree anew after a merge that failed.
+/// Opens the tree anew after a write that failed. Writing ends if it is damaged.
+fn reopen_or_fail(shared: &Shared, tree: &mut Option<Tree>) -> Result<()> {
+    let reopened = reopen(shared, tree);
+    if let Err(why @ Error::Damaged(_)) = &reopened {
+        shared.group.fail(why.clone(), &shared.locks);
+    }
+    reopened
+}
+
+/// Opens the tree anew after a write that failed.
 fn reopen(shared: &Shared, tree: &mut Option<Tree>) -> Result<()> {
     if shared.tree_file.is_some() {
         if let Some(failed) = tree.take() {
@@ -275,9 +376,10 @@ fn wait_for_readers(shared: &Shared, snapshot: &Weak<TreeSnapshot>) {
     }
 }
 
-/// Fails if the disk has less room than the merge may take. redb fails every operation after a
-/// failed write, reads included, so a full disk must not be discovered by trying.
-fn check_disk_space(shared: &Shared, memtable: &Memtable) -> Result<()> {
+/// Fails if the disk has less room than a write to the tree may take, which writes so many old pages
+/// anew and adds so many bytes. redb fails every operation after a failed write, reads included, so
+/// a full disk must not be discovered by trying.
+fn check_disk_space(shared: &Shared, pages: u64, bytes: u64) -> Result<()> {
     const PAGE_BYTES: u64 = 4096;
     let Some(tree) = &shared.tree_path else {
         return Ok(());
@@ -286,13 +388,9 @@ fn check_disk_space(shared: &Shared, memtable: &Memtable) -> Result<()> {
         Ok(Some(Metadata::File { len })) => len,
         _ => 0,
     };
-    // Each key's page is written anew, a page at most, and the whole tree at most; new rows come on
-    // top.
-    let pages = memtable
-        .entries()
-        .saturating_mul(2 * PAGE_BYTES)
-        .min(tree_bytes);
-    let needed = pages + 2 * memtable.bytes() + (1 << 20);
+    // The whole tree at most is written anew; new rows come on top.
+    let pages = pages.saturating_mul(2 * PAGE_BYTES).min(tree_bytes);
+    let needed = pages + 2 * bytes + (1 << 20);
     let free = shared.disk.free_bytes(tree);
     if free.is_some_and(|free| free < needed) {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);

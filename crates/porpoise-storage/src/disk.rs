@@ -8,7 +8,7 @@
 //!
 //! | operation | after it returned | on the disk for certain |
 //! | --- | --- | --- |
-//! | `write_at`, `set_len` | seen by every reader | after `sync_data` or `sync_all` of that file |
+//! | `write_at`, `set_len`, `discard` | seen by every reader | after `sync_data` or `sync_all` of that file |
 //! | `open` that creates, `rename`, `remove`, `create_folder` | seen by everybody | after `sync_folder` of the folder that holds the name |
 //!
 //! Until then a power cut may keep any part of it: single sectors of a write, a length without the
@@ -85,6 +85,16 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
 
     /// Waits until all of the file is on disk, but not its name.
     fn sync_all(&self) -> io::Result<()>;
+
+    /// Gives the room of a part of the file back, as far as the file system can. It may hold zeros
+    /// then, or what it held; the file's length stays.
+    fn discard(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Has the system begin to write what it holds of the file to the disk, without waiting for it:
+    /// a later sync has less to wait for. A hint that tells of no failure.
+    fn begin_writing_back(&self) {}
 
     /// Whether the length is 0.
     fn is_empty(&self) -> io::Result<bool> {
@@ -262,6 +272,32 @@ impl DiskFile for File {
 
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn discard(&self, offset: u64, len: u64) -> io::Result<()> {
+        use rustix::fs::FallocateFlags;
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(self, hole, offset, len) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn begin_writing_back(&self) {
+        use std::os::fd::AsRawFd;
+        let (from, to_its_end) = (0, 0);
+        // SAFETY: the file is open as long as it is borrowed, and no memory is passed. The system
+        // tells the next sync, not this call, of what can't be written.
+        unsafe {
+            libc::sync_file_range(
+                self.as_raw_fd(),
+                from,
+                to_its_end,
+                libc::SYNC_FILE_RANGE_WRITE,
+            );
+        }
     }
 
     fn sync_all(&self) -> io::Result<()> {

@@ -83,9 +83,9 @@ impl Durability {
 }
 
 /// What a transaction wants to write.
-pub(crate) struct Writing<'a> {
+pub(crate) struct Writing {
     pub overlay: Option<Arc<SharedOverlay>>,
-    pub payload: &'a Payload,
+    pub payload: Payload,
     /// The newest commit that it read a version of before all could see it; 0 if there is none.
     pub rests_on: CommitTs,
 }
@@ -212,7 +212,7 @@ impl GroupCommit {
     pub fn enqueue(
         &self,
         shared: &Arc<Shared>,
-        writes: Writing<'_>,
+        writes: Writing,
         locks: HeldLocks,
         durability: Durability,
     ) -> Result<Commit> {
@@ -224,7 +224,10 @@ impl GroupCommit {
         let ticket = Arc::new(CommitTicket::default());
         let (ts, memtable, inserting) = {
             let mut queue = self.queue.lock();
-            let next = queue.log.as_ref().and_then(|log| log.next_segment(payload));
+            let next = queue
+                .log
+                .as_ref()
+                .and_then(|log| log.next_segment(&payload));
             let admitted = match self.fate_of(rests_on, shared) {
                 Some(Err(error)) => Err(error),
                 _ => next.map_or(Ok(()), |segment| self.check_log_space(segment)),
@@ -478,6 +481,7 @@ impl GroupCommit {
         }
         queue.checkpoint_claim = LeadershipClaim::None;
         queue.has_leader = true;
+        self.leave_oversized_segment(&mut queue);
         let batch = queue.take_batch(Durability::Written);
         let next = Arc::new(Memtable::after(batch.last_ts));
         let old = std::mem::replace(&mut queue.memtable, Arc::clone(&next));
@@ -497,6 +501,18 @@ impl GroupCommit {
             self.lead_group_commit(shared, Durability::Published);
         }
         outcome
+    }
+
+    /// Has the log leave a segment that a large transaction needed: the checkpoint gives it back.
+    /// Unless the disk is full.
+    fn leave_oversized_segment(&self, queue: &mut Queue) {
+        let (ts, synced) = (CommitTs(queue.next_ts), self.synced());
+        let Some(log) = &mut queue.log else { return };
+        if let Some(next) = log.after_oversized()
+            && self.check_log_space(next).is_ok()
+        {
+            log.go_on_in(next, ts, synced);
+        }
     }
 
     /// Does something with the log's files, under their lock. `None` for a store in memory.

@@ -15,6 +15,8 @@
 //! | [`Snapshot`] | everything committed up to one moment |
 //! | [`Cursor`] | the rows of a range, one after another, either way |
 //! | [`Commit`] | a transaction on its way to the disk |
+//! | [`PreparedTransaction`] | one that waits to be told whether to commit, across restarts |
+//! | [`BulkLoad`] | a new space that is filled beside the log |
 //!
 //! ```text
 //!  begin ─► Transaction ── put ──► overlay            get, range
@@ -35,7 +37,9 @@
 //! | `memtable`, `snapshot` | how readers see one moment |
 //! | `blocks` | the cache of rows that readers have of the B-tree |
 //! | `checkpoint` | how memory and log are kept short |
+//! | `bulk_load` | how sorted rows go into the tree without the log |
 //! | `locks` | who waits for whom |
+//! | `prepared` | how a transaction is kept between XA PREPARE and its outcome |
 //! | `disk` | what storage expects of a file system |
 //! | `recovery` | how a store goes on after its disk has failed |
 //! | `page_checksums`, `tree_file` | how damage of the B-tree is noticed |
@@ -72,6 +76,7 @@
 
 mod block;
 mod blocks;
+mod bulk_load;
 mod checkpoint;
 mod commit;
 mod cursor;
@@ -91,6 +96,7 @@ mod pages;
 mod payload;
 mod prefetch;
 mod prefix;
+mod prepared;
 pub mod reclaim;
 mod recovery;
 mod salvage;
@@ -105,6 +111,7 @@ mod uncommitted;
 mod verify;
 mod version_map;
 
+pub use bulk_load::BulkLoad;
 pub use commit::Commit;
 pub use cursor::Cursor;
 pub use disk::{Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode, OsDisk};
@@ -117,6 +124,7 @@ pub use locks::{
 pub use options::{Background, Flush, FlushPolicy, Location, Options, Work};
 pub use overlay::Savepoint;
 pub use page_checksums::StoreId;
+pub use prepared::{PreparedTransaction, StillPrepared};
 pub use salvage::{Gap, Salvage, SalvageProgress, SavedSpace, salvage};
 pub use snapshot::Snapshot;
 pub use store::{Stats, Store};

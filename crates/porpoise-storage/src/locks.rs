@@ -231,7 +231,8 @@ impl Interrupt {
     }
 }
 
-/// The hash that stands for a row.
+/// The hash that stands for a row. Prepared transactions are kept with their rows' hashes, so it
+/// stays as it is from version to version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct RowHash(u64);
 
@@ -276,13 +277,60 @@ struct QueuedRequest {
     waiter: Arc<Waiter>,
 }
 
+/// A row's locks. Most rows have one holder and nobody who waits, and a transaction may hold
+/// millions, so that this case is kept small.
 #[derive(Default)]
 struct LockEntry {
-    holders: SmallVec<[(TxnId, LockMode); 2]>,
-    queue: VecDeque<QueuedRequest>,
+    holders: SmallVec<[(TxnId, LockMode); 1]>,
+    queue: Queue,
+}
+
+/// Who waits for a row, in order. Mostly nobody: a deque in place would be half of an entry.
+#[derive(Default)]
+#[expect(
+    clippy::box_collection,
+    reason = "an entry without waiters stays small"
+)]
+struct Queue(Option<Box<VecDeque<QueuedRequest>>>);
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|queue| queue.is_empty())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &QueuedRequest> {
+        self.0.iter().flat_map(|queue| queue.iter())
+    }
+
+    fn get(&self, at: usize) -> Option<&QueuedRequest> {
+        self.0.as_ref()?.get(at)
+    }
+
+    fn insert(&mut self, at: usize, request: QueuedRequest) {
+        self.0.get_or_insert_default().insert(at, request);
+    }
+
+    fn push_back(&mut self, request: QueuedRequest) {
+        self.0.get_or_insert_default().push_back(request);
+    }
+
+    fn pop_front(&mut self) -> Option<QueuedRequest> {
+        self.0.as_mut()?.pop_front()
+    }
+
+    fn retain(&mut self, is_kept: impl FnMut(&QueuedRequest) -> bool) {
+        if let Some(queue) = &mut self.0 {
+            queue.retain(is_kept);
+        }
+    }
 }
 
 impl LockEntry {
+    /// Whether nobody else holds the row, or waits for it.
+    fn is_only_of(&self, txn: TxnId) -> bool {
+        self.queue.is_empty() && matches!(&*self.holders, [(holder, _)] if *holder == txn)
+    }
+
     fn admits(&self, txn: TxnId, mode: LockMode) -> bool {
         self.holders
             .iter()
@@ -321,7 +369,7 @@ impl LockEntry {
 
     /// Grants what the queued requests ask for, in order, up to the first that conflicts.
     fn grant_waiters(&mut self) {
-        while let Some(first) = self.queue.front() {
+        while let Some(first) = self.queue.get(0) {
             if !self.admits(first.txn, first.mode) {
                 return;
             }
@@ -342,12 +390,15 @@ impl LockEntry {
         let Some(place) = self.queue.iter().position(|w| w.txn == txn) else {
             return found;
         };
-        let mode = self.queue[place].mode;
+        let mode_at = |at: usize| self.queue.get(at).map(|waiter| waiter.mode);
+        let Some(mode) = mode_at(place) else {
+            return found;
+        };
         // Behind the last conflicting request ahead, `txn` waits for all that this request waits
         // for.
         let last_ahead = (0..place)
             .rev()
-            .find(|&at| self.queue[at].mode.conflicts_with(mode));
+            .find(|&at| mode_at(at).is_some_and(|ahead| ahead.conflicts_with(mode)));
         let ahead = last_ahead.map_or(0, |at| at + 1);
         let waits_for = |held: LockMode| {
             held.conflicts_with(mode)
@@ -455,7 +506,72 @@ impl HeldLocks {
     }
 }
 
+/// A row that a transaction has locked, as it is written down.
+#[derive(Clone, Copy)]
+pub(crate) struct LockedRow {
+    row: RowHash,
+    mode: LockMode,
+}
+
+impl LockedRow {
+    pub const BYTES: usize = 9;
+
+    pub fn to_bytes(self) -> [u8; LockedRow::BYTES] {
+        let mut bytes = [0; LockedRow::BYTES];
+        bytes[..8].copy_from_slice(&self.row.0.to_le_bytes());
+        bytes[8] = match self.mode {
+            LockMode::Absent => 0,
+            LockMode::Shared => 1,
+            LockMode::Exclusive => 2,
+            LockMode::Insert => 3,
+        };
+        bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8; LockedRow::BYTES]) -> Option<LockedRow> {
+        let (row, mode) = bytes.split_first_chunk()?;
+        let mode = match mode {
+            [0] => LockMode::Absent,
+            [1] => LockMode::Shared,
+            [2] => LockMode::Exclusive,
+            [3] => LockMode::Insert,
+            _ => return None,
+        };
+        let row = RowHash(u64::from_le_bytes(*row));
+        Some(LockedRow { row, mode })
+    }
+}
+
 impl LockTable {
+    /// The rows that a transaction has locked.
+    pub fn rows_of(&self, held: &HeldLocks) -> Vec<LockedRow> {
+        let mode_of = |row: &RowHash| {
+            let shard = self.shards[row.shard()].0.lock();
+            let holders = &shard.get(row)?.holders;
+            let (_, mode) = holders.iter().find(|(holder, _)| *holder == held.txn)?;
+            Some(*mode)
+        };
+        let rows = held.rows.iter();
+        rows.filter_map(|row| {
+            Some(LockedRow {
+                row: *row,
+                mode: mode_of(row)?,
+            })
+        })
+        .collect()
+    }
+
+    /// Has a transaction hold rows as one did before a restart, when nobody else holds any.
+    pub fn retake(&self, txn: TxnId, rows: &[LockedRow]) -> HeldLocks {
+        let mut held = HeldLocks::none(txn);
+        for &LockedRow { row, mode } in rows {
+            let mut shard = self.shards[row.shard()].0.lock();
+            shard.entry(row).or_default().hold(txn, mode);
+            held.rows.push(row);
+        }
+        held
+    }
+
     pub fn new() -> LockTable {
         LockTable {
             shards: std::array::from_fn(|_| Shard::default()),
@@ -608,13 +724,37 @@ impl LockTable {
 
     pub fn release(&self, mut held: HeldLocks) {
         self.hide_writes(&mut held);
-        let many = held.len() >= MANY_LOCKS;
+        if held.len() < MANY_LOCKS {
+            for row in held.rows {
+                self.release_row(held.txn, row);
+            }
+            return;
+        }
+        let are_emptied = self.empty_shards_of(&held);
         for row in held.rows {
-            self.release_row(held.txn, row);
+            if !are_emptied[row.shard()] {
+                self.release_row(held.txn, row);
+            }
         }
-        if many {
-            self.shrink();
+        self.shrink();
+    }
+
+    /// Empties the shards in which nobody else holds or waits for a row: to go over a shard from its
+    /// beginning takes less than to find each of many rows. Which they are.
+    fn empty_shards_of(&self, held: &HeldLocks) -> [bool; SHARDS] {
+        let mut counts = [0; SHARDS];
+        for row in &held.rows {
+            counts[row.shard()] += 1;
         }
+        std::array::from_fn(|number| {
+            let mut shard = self.shards[number].0.lock();
+            let is_own =
+                shard.len() <= counts[number] && shard.values().all(|e| e.is_only_of(held.txn));
+            if is_own {
+                shard.clear();
+            }
+            is_own
+        })
     }
 
     /// The transaction's writes are committed and settled, or undone: nobody reads them as not

@@ -173,32 +173,59 @@ impl KeyHash {
 }
 
 /// A Bloom filter: answers with one load that a memtable doesn't have a key, most of the time. Two
-/// bits of one word stand for each key. With 50,000 keys one in a hundred others is taken for one
-/// of them.
+/// bits of one word stand for each key.
+///
+/// It grows by parts, each four times as large as the one before. A key is in one of them, and a part
+/// takes no more keys when one in a hundred others is taken for one of its own.
 #[derive(Default)]
-struct BloomFilter(OnceLock<Box<[AtomicU64]>>);
+struct BloomFilter {
+    parts: [OnceLock<Box<[AtomicU64]>>; FILTER_PARTS],
+    /// How many keys were added, those left out that it seemed to have.
+    keys: AtomicU64,
+}
 
-const FILTER_WORDS: usize = 1 << 14;
+/// The last part holds ten million keys, in 32 MiB.
+const FILTER_PARTS: usize = 5;
+/// The words of the first part.
+const FILTER_WORDS: u64 = 1 << 14;
+const KEYS_A_WORD: u64 = 3;
 
 impl BloomFilter {
-    fn place(hash: KeyHash) -> (usize, u64) {
-        let bits = 1 << (hash.0 & 63) | 1 << (hash.0 >> 6 & 63);
-        ((hash.0 >> 32) as usize % FILTER_WORDS, bits)
-    }
-
     /// A key that is added before its commit is published is found by every reader that sees the
     /// commit.
     fn add(&self, hash: KeyHash) {
-        let make = || (0..FILTER_WORDS).map(|_| AtomicU64::new(0)).collect();
-        let (word, bits) = BloomFilter::place(hash);
-        self.0.get_or_init(make)[word].fetch_or(bits, Ordering::Relaxed);
+        if self.may_contain(hash) {
+            return;
+        }
+        let number = self.keys.fetch_add(1, Ordering::Relaxed);
+        let (mut words, mut room) = (FILTER_WORDS, 0);
+        for (at, part) in self.parts.iter().enumerate() {
+            room += words * KEYS_A_WORD;
+            // Who looks for a key stops at the first part that isn't there.
+            let part = part.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
+            if number < room || at + 1 == FILTER_PARTS {
+                hash.word(part).fetch_or(hash.bits(), Ordering::Relaxed);
+                return;
+            }
+            words *= 4;
+        }
     }
 
     fn may_contain(&self, hash: KeyHash) -> bool {
-        let (word, bits) = BloomFilter::place(hash);
-        self.0
-            .get()
-            .is_some_and(|words| words[word].load(Ordering::Relaxed) & bits == bits)
+        let bits = hash.bits();
+        let parts = self.parts.iter().map_while(OnceLock::get);
+        let mut words = parts.map(|words| hash.word(words).load(Ordering::Relaxed));
+        words.any(|word| word & bits == bits)
+    }
+}
+
+impl KeyHash {
+    fn bits(self) -> u64 {
+        1 << (self.0 & 63) | 1 << (self.0 >> 6 & 63)
+    }
+
+    fn word(self, words: &[AtomicU64]) -> &AtomicU64 {
+        &words[(self.0 >> 32) as usize % words.len()]
     }
 }
 
@@ -377,5 +404,27 @@ pub(crate) fn is_before_low(key: &[u8], low: Bound<&[u8]>) -> bool {
         Bound::Included(low) => key < low,
         Bound::Excluded(low) => key <= low,
         Bound::Unbounded => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_finds_each_key_and_few_others_however_many_there_are() {
+        let hash = |number: u64| KeyHash::of(SpaceId(7), &number.to_be_bytes());
+        let filter = BloomFilter::default();
+        let mut added = 0..0;
+        for keys in [10, 50_000, 400_000] {
+            added.end = keys;
+            // A key that comes again takes no room.
+            added.clone().for_each(|key| filter.add(hash(key)));
+            assert!(added.clone().all(|key| filter.may_contain(hash(key))));
+            let others = keys..keys + 100_000;
+            let taken = others.filter(|key| filter.may_contain(hash(*key))).count();
+            assert!(taken < 4_000, "{taken} of 100,000, with {keys} keys");
+        }
+        assert!(filter.parts[2].get().is_some() && filter.parts[3].get().is_none());
     }
 }

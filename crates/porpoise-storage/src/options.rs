@@ -85,6 +85,8 @@ pub enum Work {
     Sync,
     /// Preallocates the next log segment, if it is time to.
     PreallocateSegment,
+    /// Gives room in the tree's file back to the disk.
+    Shrink,
     /// Ends the state in which writing is refused, if what caused it is over.
     Recover,
 }

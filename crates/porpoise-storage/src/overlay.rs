@@ -138,6 +138,32 @@ impl Overlay {
         self.undo.push(Undo::Change);
     }
 
+    /// Adds to the rows that a space has more after the commit.
+    pub fn add_rows(&mut self, space: SpaceId, net: i64) {
+        match self.spaces.iter_mut().find(|s| s.space == space) {
+            Some(found) => found.net_rows += net,
+            None => self.spaces.push(SpaceOverlay {
+                space,
+                writes: Arc::default(),
+                net_rows: net,
+            }),
+        }
+    }
+
+    /// Gives up what it would take to undo the writes so far.
+    pub fn forget_undo(&mut self) {
+        self.undo = Vec::new();
+    }
+
+    /// Gives up, as the transaction commits, what it would take to undo very many writes: memory
+    /// that the commit needs.
+    pub fn give_up_undo(&mut self) {
+        const MANY: usize = 100_000;
+        if self.undo.len() > MANY {
+            reclaim(std::mem::take(&mut self.undo));
+        }
+    }
+
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.len())
     }

@@ -19,6 +19,7 @@
 //! length. A page's number has its index in bits 0..20, its region in 20..40, and in 59..64 its
 //! order: it is 2^order pages of 4 KiB long.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use twox_hash::XxHash3_128;
@@ -264,6 +265,83 @@ impl PageReader {
         tables
     }
 
+    /// Calls `visit` with the place of each leaf of a table, and the key that all of its keys are
+    /// above; the first has an empty one. Leaves themselves are not read.
+    pub fn leaves(
+        &self,
+        root: Option<PageRef>,
+        lengths: FixedLengths,
+        visit: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<(), DamagedPlace> {
+        let Some(root) = root else { return Ok(()) };
+        let (mut height, mut first) = (0, root);
+        loop {
+            match children(&self.read(first)?, lengths) {
+                Some(children) if height < DEPTH_MAX => {
+                    (height, first) = (height + 1, children[0].0)
+                }
+                _ => break,
+            }
+        }
+        self.leaves_below((root, height), lengths, &[], visit)
+    }
+
+    fn leaves_below(
+        &self,
+        (page, height): (PageRef, u32),
+        lengths: FixedLengths,
+        above: &[u8],
+        visit: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<(), DamagedPlace> {
+        let (first, _) = self.extent(page);
+        if height == 0 {
+            visit(first, above);
+            return Ok(());
+        }
+        let bytes = self.read(page)?;
+        let no_page = || self.file.damage(first, "it is no page of a table");
+        let mut above = above;
+        for (child, up_to) in children(&bytes, lengths).ok_or_else(no_page)? {
+            self.leaves_below((child, height - 1), lengths, above, visit)?;
+            above = up_to.unwrap_or(above);
+        }
+        Ok(())
+    }
+
+    /// How much of the file is in use, as redb's allocator knows.
+    pub fn file_use(&self) -> Result<FileUse, DamagedPlace> {
+        let mut damage = None;
+        let (mut free, mut regions, mut unreachable) = (Vec::new(), 0, 0);
+        for table in self.system_tables(|place| damage = Some(place)) {
+            self.walk(table.root, table.lengths, &mut |visit| {
+                match visit {
+                    Visit::Branch(_) => {}
+                    Visit::Damaged { damage: place, .. } => damage = Some(place),
+                    Visit::Leaf(_, leaf) => {
+                        for (key, value) in leaf.rows() {
+                            if let Some(region) = region_of_state(&table.name, key) {
+                                let ranges = parse_free_pages(value).unwrap_or_default();
+                                let at = |index| self.page_of_region(region, index);
+                                free.extend(ranges.iter().map(|r| at(r.start)..at(r.end)));
+                                regions += 1;
+                            } else if is_list_of_freed(&table.name) {
+                                let pages = parse_page_list(value);
+                                unreachable += pages.iter().map(|p| self.extent(*p).1).sum::<u64>();
+                            }
+                        }
+                    }
+                }
+                true
+            });
+        }
+        match damage {
+            Some(damage) => Err(damage),
+            // Without the allocator's state everything counts as used.
+            None if regions == 0 => Ok(FileUse::of(self.len(), Vec::new(), 0)),
+            None => Ok(FileUse::of(self.len(), free, unreachable)),
+        }
+    }
+
     /// Visits every page of both lists of tables.
     pub fn walk_lists(&self, visitor: &mut dyn FnMut(Visit<'_>) -> bool) {
         for root in [self.tables, self.system_tables] {
@@ -318,6 +396,84 @@ impl PageReader {
         }
         true
     }
+}
+
+/// How much of the file is in use. In pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileUse {
+    /// The file's length.
+    pub len: u64,
+    /// What the rows take.
+    pub live: u64,
+    /// What is free when no reader needs it any more, and another commit is made.
+    pub freed_later: u64,
+    /// What is free: redb's blocks, each of some power of two of pages.
+    free: Vec<Range<u64>>,
+}
+
+impl FileUse {
+    /// However small the store is: what redb keeps about its own pages moves with each commit.
+    const SLACK: u64 = 16;
+    /// Free pages that are too few to be given back: the file would be in too many pieces.
+    const LARGE: u64 = 16;
+
+    fn of(len: u64, free: Vec<Range<u64>>, freed_later: u64) -> FileUse {
+        let freed: u64 = free.iter().map(|range| range.end - range.start).sum();
+        FileUse {
+            len,
+            live: len.saturating_sub(freed + freed_later),
+            freed_later,
+            free,
+        }
+    }
+
+    /// The places that so many pages go to that are written next, in this order: redb takes the
+    /// first of the smallest blocks that are free.
+    pub fn places(&self, count: usize) -> Vec<u64> {
+        let mut blocks: Vec<_> = self.free.iter().collect();
+        blocks.sort_unstable_by_key(|block| (block.end - block.start, block.start));
+        let places = blocks.into_iter().flat_map(Clone::clone);
+        places.take(count).collect()
+    }
+
+    /// What can be given back to the disk, in the order of the file.
+    pub fn holes(&self) -> Vec<Range<u64>> {
+        let mut free = self.free.clone();
+        free.sort_unstable_by_key(|range| range.start);
+        let mut holes: Vec<Range<u64>> = Vec::new();
+        for range in free {
+            match holes.last_mut().filter(|last| last.end == range.start) {
+                Some(last) => last.end = range.end,
+                None => holes.push(range),
+            }
+        }
+        holes.retain(|hole| hole.end - hole.start >= FileUse::LARGE);
+        holes
+    }
+
+    /// Where the last leaf is to lie.
+    pub fn goal(&self) -> u64 {
+        self.live + self.live / 16 + FileUse::SLACK
+    }
+
+    /// Whether it isn't worth while to move pages, if these are given back.
+    pub fn is_compact_without(&self, holes: &[Range<u64>]) -> bool {
+        let given: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+        self.len - given.min(self.len) <= self.goal() + self.goal() / 16
+    }
+}
+
+/// The region whose pages a row of redb's own tables tells of.
+pub(crate) fn region_of_state(table: &str, key: &[u8]) -> Option<u64> {
+    match (table, key) {
+        ("allocator_state", &[3, a, b, c, d]) => Some(u32::from_le_bytes([a, b, c, d]).into()),
+        _ => None,
+    }
+}
+
+/// Whether a table of redb's own lists pages that it is about to free.
+pub(crate) fn is_list_of_freed(table: &str) -> bool {
+    table.ends_with("pages_unreachable")
 }
 
 /// Where the last commit's slot begins: the one that the header names, or the other, if only that
@@ -390,7 +546,7 @@ fn table_entry(name: &[u8], entry: &[u8]) -> Option<TableEntry> {
 /// ```
 ///
 /// A bit is set for what is *not* free.
-pub(crate) fn parse_free_pages(allocator: &[u8]) -> Option<Vec<std::ops::Range<u64>>> {
+pub(crate) fn parse_free_pages(allocator: &[u8]) -> Option<Vec<Range<u64>>> {
     let orders = usize::from(*allocator.first()?) + 1;
     let mut free = Vec::new();
     let mut begin = 8 + 4 * orders;

@@ -31,7 +31,8 @@ use crate::first_start::TREE;
 use crate::log::{SalvagedSegment, salvage_log};
 use crate::options::{Flush, Options};
 use crate::pages::{
-    FixedLengths, PageReader, TableEntry, Visit, parse_free_pages, parse_page_list,
+    FixedLengths, PageReader, TableEntry, Visit, is_list_of_freed, parse_free_pages,
+    parse_page_list, region_of_state,
 };
 use crate::payload::{Operation, decode};
 use crate::store::Store;
@@ -526,22 +527,17 @@ struct FreePages {
 impl FreePages {
     /// Notes the free pages in a row of one of redb's own tables.
     fn note_row(&mut self, pages: &PageReader, table: &str, key: &[u8], value: &[u8]) {
-        match (table, key) {
-            ("allocator_state", &[3, a, b, c, d]) => {
-                let region = u64::from(u32::from_le_bytes([a, b, c, d]));
-                let ranges = parse_free_pages(value).unwrap_or_default();
-                self.regions += u32::from(!ranges.is_empty());
-                let at = |index| pages.page_of_region(region, index);
-                self.ranges
-                    .extend(ranges.iter().map(|r| at(r.start)..at(r.end)));
+        if let Some(region) = region_of_state(table, key) {
+            let ranges = parse_free_pages(value).unwrap_or_default();
+            self.regions += u32::from(!ranges.is_empty());
+            let at = |index| pages.page_of_region(region, index);
+            self.ranges
+                .extend(ranges.iter().map(|r| at(r.start)..at(r.end)));
+        } else if is_list_of_freed(table) {
+            for page in parse_page_list(value) {
+                let (first, len) = pages.extent(page);
+                self.ranges.push(first..first + len);
             }
-            (name, _) if name.ends_with("pages_unreachable") => {
-                for page in parse_page_list(value) {
-                    let (first, len) = pages.extent(page);
-                    self.ranges.push(first..first + len);
-                }
-            }
-            _ => {}
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! folder/
 //! ├ LOCK              the process that has the store open
-//! ├ tree.redb         the B-trees, as of the last checkpoint, every page with a checksum
+//! ├ tree.redb         the B-trees, as of the last checkpoint, every page with a checksum; has holes
 //! ├ log-…             the log since then
 //! ├ log.spare         the file for the next log segment
 //! └ ….unfinished      a file that isn't complete yet; a start removes it
@@ -164,6 +164,16 @@ impl Store {
         checkpoint::run(self.shared()).map(|_| ())
     }
 
+    /// Gives room in the tree's file that nothing needs back to the disk, while others read and
+    /// write. Makes a checkpoint first. Ends early when `goes_on` returns false.
+    ///
+    /// # Errors
+    /// If the disk is full or fails, or what it has is damaged.
+    pub fn shrink(&self, goes_on: impl FnMut() -> bool) -> Result<()> {
+        self.checkpoint()?;
+        checkpoint::shrink(self.shared(), goes_on)
+    }
+
     /// Does a piece of background work now, on this thread; see
     /// [`Background::Manual`](crate::Background::Manual).
     pub fn work(&self, work: Work) -> Result<()> {
@@ -173,6 +183,7 @@ impl Store {
                 Ok(())
             }
             Work::PreallocateSegment => preallocate_segment(self.shared()),
+            Work::Shrink => checkpoint::shrink(self.shared(), || true),
             Work::Recover => recovery::run(self.shared()),
         }
     }

@@ -27,6 +27,7 @@ use crate::cursor::{Cursor, Layer};
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
 use crate::memtable::Unpublished;
 use crate::overlay::{Overlay, Savepoint, SharedOverlay, SpaceChange};
+use crate::prepared::{PreparedTransaction, Unprepared};
 use crate::reclaim::release_soon;
 use crate::snapshot::Snapshot;
 use crate::store::Shared;
@@ -403,8 +404,39 @@ impl Transaction {
         self.shared.commit(overlay, counters, locks, rests_on)
     }
 
+    /// Writes down under a key of a space what a commit would do, and keeps the locks until it is
+    /// told to do it, across restarts ([`Store::recover_prepared`](crate::Store::recover_prepared)).
+    /// The key has to be free, and no other one that was prepared may begin with it. Waits until
+    /// that is as safe as the flush policy asks; on an error the transaction is rolled back.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Transaction::commit), and of the disk.
+    pub fn prepare(mut self, place: (SpaceId, &[u8]), label: &[u8]) -> Result<PreparedTransaction> {
+        let unprepared = Unprepared {
+            shared: Arc::clone(&self.shared),
+            id: self.id,
+            overlay: self.overlay.take(),
+            counters: std::mem::take(&mut self.counters),
+            locks: std::mem::replace(&mut self.locks, HeldLocks::none(self.id)),
+            rests_on: self.rests_on(),
+        };
+        PreparedTransaction::prepare(unprepared, place, label)
+    }
+
     /// Undoes everything but counters, and releases the locks.
     pub fn rollback(self) {}
+}
+
+/// Releases the locks of a transaction that has ended, many of them on another thread.
+pub(crate) fn release_locks(shared: &Arc<Shared>, mut locks: HeldLocks) {
+    shared.locks.hide_writes(&mut locks);
+    match locks.len() > LateRelease::LOCKS_MIN {
+        true => release_soon(LateRelease {
+            shared: Arc::downgrade(shared),
+            locks,
+        }),
+        false => shared.locks.release(locks),
+    }
 }
 
 /// The many locks of a transaction that was rolled back, which another thread releases: whoever told
@@ -437,15 +469,8 @@ impl Drop for LateRelease {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let mut locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
-        self.shared.locks.hide_writes(&mut locks);
-        match locks.len() > LateRelease::LOCKS_MIN {
-            true => release_soon(LateRelease {
-                shared: Arc::downgrade(&self.shared),
-                locks,
-            }),
-            false => self.shared.locks.release(locks),
-        }
+        let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
+        release_locks(&self.shared, locks);
         self.overlay = None;
         if !self.counters.is_empty() {
             self.shared

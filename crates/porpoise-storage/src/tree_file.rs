@@ -36,10 +36,11 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -102,6 +103,10 @@ pub(crate) struct CheckedFile {
     id: StoreId,
     header: Mutex<Header>,
     checksums: Mutex<ChecksumCache>,
+    /// Bytes of pages written that the disk was not yet told to begin with.
+    unsynced: AtomicU64,
+    /// How many pages have room on the disk, at most.
+    room: AtomicU64,
 }
 
 #[derive(Clone, Debug)]
@@ -187,6 +192,9 @@ impl CheckedFile {
             id,
             header: Mutex::new(header),
             checksums: Mutex::new(ChecksumCache::new(cached_checksum_pages)),
+            unsynced: AtomicU64::new(0),
+            // No file is so long that this overflows.
+            room: AtomicU64::new(u64::MAX / 2),
         }
     }
 
@@ -302,6 +310,45 @@ impl CheckedFile {
             }
             (page, rest) = (page + run, later);
         }
+        let pages = data.len() as u64 / PAGE;
+        self.room.fetch_add(pages, Ordering::AcqRel);
+        self.begin_writing_back(data.len() as u64);
+        Ok(())
+    }
+
+    /// Has the disk begin, while much is written, with what there is by now. If a sync at the end
+    /// had to write it all, the disk would be busy for a second, and commits wait for their syncs of
+    /// the log behind it. To sync the parts would be worse: each flushes the disk's own cache and
+    /// may end a transaction of the file system's journal, for which commits wait, too.
+    fn begin_writing_back(&self, written: u64) {
+        const PART: u64 = 4 << 20;
+        if self.unsynced.fetch_add(written, Ordering::Relaxed) + written >= PART {
+            self.unsynced.store(0, Ordering::Relaxed);
+            self.file.begin_writing_back();
+        }
+    }
+
+    /// How many pages have room on the disk, at most.
+    pub fn room(&self) -> u64 {
+        self.room.load(Ordering::Acquire).min(self.pages())
+    }
+
+    /// Gives back what pages take that no commit refers to and nobody writes to meanwhile. The
+    /// file's length stays, and so do the checksums between the pages.
+    pub fn discard(&self, holes: &[Range<u64>]) -> Result<()> {
+        let mut given = 0;
+        for hole in holes {
+            let mut page = hole.start;
+            while page < hole.end {
+                let run = run_from(page).min(hole.end - page);
+                let discarded = self.file.discard(page_offset(page), run * PAGE);
+                discarded.map_err(Error::io("give back room of", &self.path))?;
+                page += run;
+            }
+            given += hole.end - hole.start;
+        }
+        let room = self.pages().saturating_sub(given);
+        self.room.store(room, Ordering::Release);
         Ok(())
     }
 

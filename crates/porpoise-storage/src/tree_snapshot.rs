@@ -81,6 +81,23 @@ impl TreeSnapshot {
     /// [`refresh_blocks`](TreeSnapshot::refresh_blocks), what the checkpoint wrote must be read
     /// from its memtable.
     pub fn after_checkpoint(self: &Arc<TreeSnapshot>, tree: &Tree) -> Result<Arc<TreeSnapshot>> {
+        self.next(tree, None)
+    }
+
+    /// The snapshot after a space was filled beside the log. It gets the blocks of all others.
+    pub fn after_load(
+        self: &Arc<TreeSnapshot>,
+        tree: &Tree,
+        loaded: SpaceId,
+    ) -> Result<Arc<TreeSnapshot>> {
+        self.next(tree, Some(loaded))
+    }
+
+    fn next(
+        self: &Arc<TreeSnapshot>,
+        tree: &Tree,
+        loaded: Option<SpaceId>,
+    ) -> Result<Arc<TreeSnapshot>> {
         let next = TreeSnapshot::open(tree, Arc::clone(&self.cache), Arc::clone(&self.damaged))?;
         // Those who still read from the snapshot before this one read without blocks from here on.
         if let Some(before) = std::mem::take(&mut *self.before.lock()).upgrade() {
@@ -92,6 +109,9 @@ impl TreeSnapshot {
         // From here on no space gets a first block that the loop below has missed.
         self.is_retired.store(true, Ordering::SeqCst);
         for (number, space) in self.spaces.iter() {
+            if loaded == Some(number) {
+                continue;
+            }
             next.spaces.get_or_insert_with(number, || Space {
                 table: OnceLock::new(),
                 blocks: space.blocks.hand_over(),
@@ -320,6 +340,11 @@ impl TreeSnapshot {
 
 pub(crate) fn table_name(space: SpaceId) -> String {
     format!("s{}", space.0)
+}
+
+/// The space whose rows a table has.
+pub(crate) fn space_of_table(name: &str) -> Option<SpaceId> {
+    name.strip_prefix('s')?.parse().ok().map(SpaceId)
 }
 
 pub(crate) fn definition(name: &str) -> TableDefinition<'_, &'static [u8], &'static [u8]> {

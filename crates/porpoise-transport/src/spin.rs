@@ -164,7 +164,7 @@ impl Spin {
                 self.win(Some(took));
                 return true;
             }
-            if took > SPIN_CONTENDED_MAX {
+            if took > SPIN_CONTENDED_MAX && took < budget {
                 // The thread that is waited for may want the core by now.
                 sys::yield_core();
             }
@@ -205,8 +205,12 @@ impl Spin {
 
     /// The sleep after a failed [`wait`](Self::wait) has ended.
     pub fn woke(&mut self) {
+        self.woke_at(Instant::now());
+    }
+
+    fn woke_at(&mut self, now: Instant) {
         if let Some(lost_at) = self.lost_at.take() {
-            self.learn(lost_at.elapsed().saturating_sub(WAKE_COST));
+            self.learn((now - lost_at).saturating_sub(WAKE_COST));
         }
     }
 
@@ -512,9 +516,10 @@ mod tests {
             spin.learn(Duration::from_secs(1));
         }
         assert_eq!(spin.budget(), Duration::ZERO);
+        let began = Instant::now();
         for _ in 0..100 {
-            assert!(!spin.wait(|| false));
-            spin.woke();
+            spin.lose(began);
+            spin.woke_at(began + WAKE_COST);
         }
         assert!(spin.budget() >= SPIN_CONTENDED_MAX);
     }

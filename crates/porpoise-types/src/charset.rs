@@ -5,6 +5,7 @@
 //! and is counted. `latin1` is MySQL's: Windows code page 1252, with the five bytes that code page
 //! leaves undefined mapped to the control characters of the same number.
 
+use crate::cancel;
 use std::borrow::Cow;
 
 /// A character set that MySQL has and this crate converts (MySQL 8.4 manual, 12.9).
@@ -161,7 +162,7 @@ impl Charset {
     pub fn can_hold_all(self, text: &str) -> bool {
         matches!(self, Charset::Utf8mb4 | Charset::Binary)
             || text.is_ascii()
-            || text.chars().all(|c| self.can_hold(c))
+            || cancel::chars(text).all(|c| self.can_hold(c))
     }
 
     /// Bytes of this character set to UTF-8. `Err` holds the offset of the first byte that is not
@@ -173,14 +174,22 @@ impl Charset {
                 .map_err(|e| e.valid_up_to()),
             Charset::Utf8mb3 => {
                 let text = std::str::from_utf8(bytes).map_err(|e| e.valid_up_to())?;
-                match text.char_indices().find(|(_, c)| *c as u32 > 0xFFFF) {
+                match text.char_indices().find(|(at, c)| {
+                    cancel::passed(*at, at + c.len_utf8());
+                    *c as u32 > 0xFFFF
+                }) {
                     Some((at, _)) => Err(at),
                     None => Ok(Cow::Borrowed(text)),
                 }
             }
             Charset::Latin1 => Ok(match std::str::from_utf8(bytes) {
                 Ok(text) if text.is_ascii() => Cow::Borrowed(text),
-                _ => Cow::Owned(bytes.iter().map(|&b| latin1_char(b)).collect()),
+                _ => Cow::Owned(
+                    cancel::parts(bytes)
+                        .flatten()
+                        .map(|&b| latin1_char(b))
+                        .collect(),
+                ),
             }),
             Charset::Ascii => match bytes.iter().position(|b| !b.is_ascii()) {
                 Some(at) => Err(at),
@@ -191,6 +200,31 @@ impl Charset {
         }
     }
 
+    /// Bytes of this character set to UTF-8, with `?` for each byte that isn't valid in it.
+    pub fn decode_lossy(self, bytes: &[u8]) -> String {
+        let mut text = String::with_capacity(bytes.len());
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let valid = match self.decode(rest) {
+                Ok(_) => rest.len(),
+                Err(at) => at,
+            };
+            text.push_str(&self.decode(&rest[..valid]).unwrap_or_default());
+            rest = &rest[valid..];
+            if let [_, others @ ..] = rest {
+                text.push('?');
+                rest = others;
+            }
+        }
+        text
+    }
+
+    /// The text with `?` for each character that doesn't exist in this character set.
+    pub fn lossy(self, text: &str) -> String {
+        let held = |c: char| if self.can_hold(c) { c } else { '?' };
+        cancel::chars(text).map(held).collect()
+    }
+
     /// UTF-8 text to bytes of this character set, appended to `out`; returns how many characters
     /// became `?`.
     pub fn encode(self, text: &str, out: &mut Vec<u8>) -> usize {
@@ -199,7 +233,7 @@ impl Charset {
             return 0;
         }
         let mut lost = 0;
-        for c in text.chars() {
+        for c in cancel::chars(text) {
             match self {
                 Charset::Latin1 => out.push(latin1_byte(c).unwrap_or_else(|| {
                     lost += 1;

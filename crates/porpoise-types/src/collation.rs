@@ -41,7 +41,7 @@ mod uca;
 pub use languages::Language;
 pub use matching::{like, try_like};
 
-use crate::Charset;
+use crate::{Charset, cancel};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -534,7 +534,7 @@ impl Collation {
         if text.is_ascii() {
             return text.to_ascii_lowercase();
         }
-        text.chars()
+        cancel::chars(text)
             .map(|c| match c {
                 '\u{130}' => 'i',
                 _ => single_char_or(c.to_lowercase(), c),
@@ -552,7 +552,7 @@ impl Collation {
         }
         // A letter stays if its character set lacks the upper one (latin1's ÿ).
         let held = |upper: char| self.charset().can_hold(upper);
-        text.chars()
+        cancel::chars(text)
             .map(|c| {
                 Some(single_char_or(c.to_uppercase(), c))
                     .filter(|upper| held(*upper))

@@ -397,6 +397,19 @@ pub fn to_date(value: &Value, cx: &ConvertContext) -> (Option<Date>, Loss) {
     (v.map(DateTime::date), loss.or(dropped))
 }
 
+/// As [`to_date`], where a number's fraction of a second never makes it the next day: what date
+/// functions and CAST see of a number, unlike a column that takes it.
+pub fn to_date_within_day(value: &Value, cx: &ConvertContext) -> (Option<Date>, Loss) {
+    match value {
+        Value::Double(_) | Value::Decimal(_) => {
+            let whole = split_fraction(value).0;
+            let (at, loss) = parse::datetime_from_number(whole, 0, cx.dates);
+            ((loss != Loss::BadTemporal).then(|| at.date()), loss)
+        }
+        _ => to_date(value, cx),
+    }
+}
+
 /// The time of day, or span, of a value.
 pub fn to_time(value: &Value, _: &ConvertContext) -> (Option<Time>, Loss) {
     let found = match value {
@@ -448,6 +461,9 @@ pub fn to_datetime(value: &Value, cx: &ConvertContext) -> (Option<DateTime>, Los
         Value::Int(v) => parse::datetime_from_number(*v, 0, cx.dates),
         Value::UInt(v) => {
             parse::datetime_from_number(i64::try_from(*v).unwrap_or(i64::MAX), 0, cx.dates)
+        }
+        Value::Double(_) | Value::Decimal(_) if to_double(value).0 < 0.0 => {
+            (DateTime::ZERO, Loss::BadTemporal)
         }
         Value::Double(_) | Value::Decimal(_) => {
             let (whole, micros) = split_fraction(value);

@@ -5,7 +5,7 @@
 //! [`row`](crate::row); here are their names, classes, and the lengths MySQL reports in result-set
 //! metadata (MySQL 8.4 manual, chapter 13).
 
-use crate::{Charset, Collation};
+use crate::{Charset, Collation, Date, DateTime, Decimal, Json, JsonValue, Time, Value};
 use compact_str::CompactString;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -274,6 +274,29 @@ pub enum DataType {
 }
 
 impl DataType {
+    /// What a column that takes no NULL gets in its place outside strict mode.
+    pub fn implicit_default(&self) -> Value {
+        match self {
+            DataType::Int { unsigned: true, .. }
+            | DataType::Bit(_)
+            | DataType::Year
+            | DataType::Set(_) => Value::UInt(0),
+            DataType::Enum(_) => Value::UInt(1),
+            DataType::Int { .. } => Value::Int(0),
+            DataType::Decimal { scale, .. } => Value::Decimal(Decimal::new(0, *scale)),
+            DataType::Float { .. } | DataType::Double { .. } => Value::Double(0.0),
+            DataType::Date => Value::Date(Date::default()),
+            DataType::Time { .. } => Value::Time(Time::default()),
+            DataType::DateTime { .. } | DataType::Timestamp { .. } => {
+                Value::DateTime(DateTime::default())
+            }
+            DataType::Binary(length) => Value::Bytes(vec![0; *length as usize]),
+            DataType::Varbinary(_) | DataType::Blob(_) => Value::Bytes(Vec::new()),
+            DataType::Json => Value::Json(Json::new(JsonValue::Null)),
+            _ => Value::text(""),
+        }
+    }
+
     /// `BIGINT`.
     pub const BIGINT: DataType = DataType::Int {
         width: IntWidth::Big,

@@ -177,7 +177,16 @@ impl Decimal {
         out
     }
 
-    /// The reverse of [`Decimal::mantissa_le32`].
+    /// Appends the mantissa, little-endian in two's complement: 8 bytes, or more where it needs
+    /// them.
+    pub fn write_mantissa_le(&self, out: &mut Vec<u8>) {
+        match &self.0 {
+            Repr::Small { mantissa, .. } => out.extend_from_slice(&mantissa.to_le_bytes()),
+            Repr::Big(b) => out.extend_from_slice(&b.0.to_signed_bytes_le()),
+        }
+    }
+
+    /// The reverse of [`Decimal::mantissa_le32`] and [`Decimal::write_mantissa_le`].
     pub fn from_mantissa_le(bytes: &[u8], scale: u8) -> Decimal {
         Decimal::from_big(
             BigInt::from_signed_bytes_le(bytes),

@@ -13,7 +13,7 @@
 mod parser;
 pub mod path;
 
-use crate::{Date, DateTime, Decimal, Time, number_text};
+use crate::{Date, DateTime, Decimal, Time, cancel, number_text};
 use compact_str::CompactString;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl std::fmt::Display for Json {
 /// `JSON_QUOTE`: a text as a JSON string.
 pub fn write_quoted(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
-    for b in text.bytes() {
+    for b in cancel::parts(text.as_bytes()).flatten().copied() {
         match b {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -182,7 +182,6 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The order of an object's keys: by length, then bytes.
 /// The members of two objects. `join` makes one of what both have of a key, or of what the second
 /// has alone; `None` leaves the key out.
 fn merge_members(
@@ -193,6 +192,7 @@ fn merge_members(
     let mut merged = Vec::with_capacity(first.len() + second.len());
     let mut first = first.into_iter().peekable();
     for (key, value) in second {
+        cancel::step();
         while let Some(before) = first.next_if(|(own, _)| compare_keys(own, &key).is_lt()) {
             merged.push(before);
         }
@@ -205,6 +205,7 @@ fn merge_members(
     merged
 }
 
+/// The order of an object's keys: by length, then bytes.
 fn compare_keys(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
@@ -221,6 +222,7 @@ impl JsonValue {
     }
 
     fn write(&self, out: &mut Vec<u8>, indent: Option<usize>) {
+        cancel::step();
         let inner = indent.map(|n| n + 2);
         let separate = |out: &mut Vec<u8>, first: bool| match inner {
             _ if first && inner.is_none() => {}
@@ -352,6 +354,7 @@ impl JsonValue {
     /// MySQL's order of JSON values. Objects are equal if their members are; their order otherwise
     /// is of no meaning.
     pub fn compare(&self, other: &JsonValue) -> Ordering {
+        cancel::step();
         match (self, other) {
             (JsonValue::Int(a), JsonValue::Int(b)) => a.cmp(b),
             (JsonValue::UInt(a), JsonValue::UInt(b)) => a.cmp(b),
@@ -502,6 +505,7 @@ impl JsonValue {
 
     /// `JSON_DEPTH`: 1 for scalars and empty containers.
     pub fn depth(&self) -> usize {
+        cancel::step();
         let deepest = match self {
             JsonValue::Array(items) => items.iter().map(JsonValue::depth).max(),
             JsonValue::Object(members) => members.iter().map(|(_, v)| v.depth()).max(),
@@ -598,7 +602,10 @@ impl JsonValue {
     /// An object from members in any order; the last of equal keys wins.
     pub fn object(members: impl IntoIterator<Item = (CompactString, JsonValue)>) -> JsonValue {
         let mut all: Vec<(CompactString, JsonValue)> = members.into_iter().collect();
-        all.sort_by(|(a, _), (b, _)| compare_keys(a, b));
+        all.sort_by(|(a, _), (b, _)| {
+            cancel::step();
+            compare_keys(a, b)
+        });
         let mut out: Vec<(CompactString, JsonValue)> = Vec::with_capacity(all.len());
         for m in all {
             match out.last_mut() {
@@ -634,6 +641,7 @@ impl JsonValue {
         scope: &Scope<'_>,
         found: &mut Vec<String>,
     ) {
+        cancel::step();
         let len = path.len();
         let inside = inside || scope.roots.iter().any(|root| std::ptr::eq(*root, self));
         match self {

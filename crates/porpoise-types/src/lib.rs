@@ -17,7 +17,9 @@
 //! 5. [`Collation`] compares, sorts and matches texts.
 //! 6. [`RowLayout`] lays a row's values into bytes, and reads one column back in nanoseconds;
 //!    [`stored`] reads raw columns without making a [`Value`].
+//!    [`saved`] writes values into temporary files, as they are.
 //! 7. [`encode_key_part`] writes bytes that sort as values do: index keys, `ORDER BY`, `GROUP BY`.
+//! 8. [`cancel`] lets a statement end in the middle of work on one long value.
 //!
 //! A value's way into a row and an index:
 //!
@@ -53,6 +55,7 @@
 
 #![warn(missing_docs)]
 
+pub mod cancel;
 pub mod charset;
 pub mod collation;
 pub mod convert;
@@ -62,6 +65,7 @@ pub mod json;
 pub mod key;
 pub mod number_text;
 pub mod row;
+pub mod saved;
 pub mod store;
 pub mod temporal;
 pub mod value;
@@ -74,7 +78,7 @@ pub use decimal::{Decimal, Rounding};
 pub use json::path::JsonPath;
 pub use json::{Json, JsonError, JsonValue};
 pub use key::{KeyBuf, decode_key_part, encode_key_part, skip_key_part, successor_of_prefix};
-pub use row::{RowLayout, stored};
+pub use row::{Added, EXTENSIONS_MAX, KeptColumns, RowLayout, stored};
 pub use store::{StoreError, store};
 pub use temporal::{Date, DateMode, DateTime, Interval, IntervalUnit, Time, TimeZone};
 pub use value::Value;

@@ -11,6 +11,17 @@
 //! A column's place is known from the table alone, so reading one is two loads. NULL columns keep
 //! their room (zeros, or no bytes).
 //!
+//! Columns may be added to a table without touching its rows. The columns of one such step form an
+//! [`Extension`], which lies behind what was there, as a row of its own. A row that was written
+//! before ends ahead of it: then each of its columns has the value that the step gave it.
+//!
+//! ```text
+//!  ├─ null bits ─┼─ fixed ─┼─ ends ─┼─ variable ─┼─ null bits ─┼─ fixed ─┼─ ends ─┼─ variable ─┤
+//!  │ the first columns                           │ those of the first step                     │
+//! ```
+//!
+//! What a column is stored as:
+//!
 //! | type | stored as |
 //! | --- | --- |
 //! | integers | 1, 2, 4 (MEDIUMINT too) or 8 bytes |
@@ -24,7 +35,10 @@
 //! | texts, byte strings | their bytes, UTF-8 |
 //! | JSON | its normalised text |
 
+mod kept;
 mod rewrite;
+
+pub use kept::KeptColumns;
 
 use crate::{DataType, Date, DateTime, Decimal, IntWidth, Json, Time, TimeZone, Value, convert};
 use compact_str::CompactString;
@@ -32,14 +46,28 @@ use compact_str::CompactString;
 /// The longest a row can get: ends are 32-bit.
 pub const ROW_BYTES_MAX: usize = u32::MAX as usize;
 
+/// Steps in which columns may be added before the rows are to be written anew: each is walked over
+/// when a column of a later one is read. MySQL's limit is the same (8.4 manual, 17.12.1).
+pub const EXTENSIONS_MAX: usize = 64;
+
+/// Where a column lies; `null` is the number of its null bit.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Fixed {
         at: u32,
-        width: u32,
+        width: u16,
+        null: u16,
     },
     /// The n-th of the variable columns.
-    Variable(u32),
+    Variable {
+        n: u16,
+        null: u16,
+    },
+    /// The n-th column of an extension.
+    Added {
+        extension: u16,
+        n: u16,
+    },
 }
 
 /// Where each column of a table lies in its rows.
@@ -49,6 +77,26 @@ pub struct RowLayout {
     slots: Vec<Slot>,
     ends_at: u32,
     data_at: u32,
+    extensions: Vec<Extension>,
+}
+
+/// Columns that were added together.
+#[derive(Clone, Debug)]
+struct Extension {
+    /// Their positions in the table.
+    columns: Vec<usize>,
+    layout: RowLayout,
+    /// What a row has that ends ahead of it.
+    missing: Vec<u8>,
+}
+
+/// How a column came to a table that had rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Added {
+    /// Columns of one step lie together; a later step has a higher number.
+    pub step: u16,
+    /// The value in rows that were written before; of the column's type.
+    pub value: Value,
 }
 
 fn fixed_width(ty: &DataType) -> Option<u32> {
@@ -85,27 +133,68 @@ fn fixed_width(ty: &DataType) -> Option<u32> {
 impl RowLayout {
     /// The layout of rows of these columns.
     pub fn new(types: &[DataType]) -> RowLayout {
-        let mut at = types.len().div_ceil(8) as u32;
-        let mut variables = 0;
-        let slots = types
-            .iter()
-            .map(|ty| match fixed_width(ty) {
+        RowLayout::grown(types, |_| None)
+    }
+
+    /// The layout of rows of these columns, some of which were added when rows were there.
+    pub fn grown<'a>(types: &[DataType], added: impl Fn(usize) -> Option<&'a Added>) -> RowLayout {
+        let is_first = |column: &usize| added(*column).is_none();
+        let first_columns = (0..types.len()).filter(is_first).count();
+        let mut at = first_columns.div_ceil(8) as u32;
+        let (mut variables, mut null) = (0, 0);
+        let mut steps: Vec<(u16, Vec<usize>)> = Vec::new();
+        let mut slots = Vec::with_capacity(types.len());
+        for (column, ty) in types.iter().enumerate() {
+            if let Some(added) = added(column) {
+                match steps.iter_mut().find(|(step, _)| *step == added.step) {
+                    Some((_, columns)) => columns.push(column),
+                    None => steps.push((added.step, vec![column])),
+                }
+                let (extension, n) = (0, 0);
+                slots.push(Slot::Added { extension, n });
+                continue;
+            }
+            slots.push(match fixed_width(ty) {
                 Some(width) => {
-                    let slot = Slot::Fixed { at, width };
                     at += width;
-                    slot
+                    Slot::Fixed {
+                        at: at - width,
+                        width: width as u16,
+                        null,
+                    }
                 }
                 None => {
                     variables += 1;
-                    Slot::Variable(variables - 1)
+                    let n = variables - 1;
+                    Slot::Variable { n, null }
                 }
-            })
-            .collect();
+            });
+            null += 1;
+        }
+        steps.sort_unstable_by_key(|(step, _)| *step);
+        let mut extensions = Vec::with_capacity(steps.len());
+        for (extension, (_, columns)) in (0..).zip(steps) {
+            for (n, column) in (0..).zip(&columns) {
+                slots[*column] = Slot::Added { extension, n };
+            }
+            let added_types: Vec<_> = columns.iter().map(|&at| types[at].clone()).collect();
+            let values = columns.iter().filter_map(|&at| added(at));
+            let values: Vec<Value> = values.map(|added| added.value.clone()).collect();
+            let layout = RowLayout::new(&added_types);
+            let mut missing = Vec::new();
+            layout.encode(&values, &mut missing);
+            extensions.push(Extension {
+                columns,
+                layout,
+                missing,
+            });
+        }
         RowLayout {
             types: types.to_vec(),
             slots,
             ends_at: at,
-            data_at: at + 4 * variables,
+            data_at: at + 4 * u32::from(variables),
+            extensions,
         }
     }
 
@@ -114,31 +203,60 @@ impl RowLayout {
         &self.types
     }
 
+    /// The number of steps in which columns were added.
+    pub fn steps(&self) -> usize {
+        self.extensions.len()
+    }
+
+    /// The stored bytes that a column has in rows from before it was added; `None` for NULL, and for
+    /// a column that was there from the beginning.
+    pub fn added_bytes(&self, column: usize) -> Option<&[u8]> {
+        match *self.slots.get(column)? {
+            Slot::Added { extension, n } => {
+                let extension = &self.extensions[extension as usize];
+                extension.layout.raw(&extension.missing, n as usize)
+            }
+            _ => None,
+        }
+    }
+
     /// Appends the row's bytes to `out`. Values must be of their columns' types, as
     /// [`store`](crate::store()) makes them; missing ones are NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) {
         debug_assert!(values.len() == self.types.len());
+        self.encode_first(|column| values.get(column), out);
+        for extension in &self.extensions {
+            let value = |n: usize| values.get(extension.columns[n]);
+            extension.layout.encode_first(value, out);
+        }
+    }
+
+    /// Appends the columns that are in no extension.
+    fn encode_first<'a>(&self, value: impl Fn(usize) -> Option<&'a Value>, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.data_at as usize, 0);
         for (column, slot) in self.slots.iter().enumerate() {
-            let value = values.get(column).unwrap_or(&Value::Null);
+            let value = value(column).unwrap_or(&Value::Null);
             let ty = &self.types[column];
-            if value.is_null() {
-                out[start + column / 8] |= 1 << (column % 8);
-            }
-            match *slot {
-                Slot::Fixed { at, width } => {
+            let null = match *slot {
+                Slot::Fixed { at, width, null } => {
                     if !value.is_null() {
                         let at = start + at as usize;
                         write_fixed(value, ty, &mut out[at..at + width as usize]);
                     }
+                    null
                 }
-                Slot::Variable(n) => {
+                Slot::Variable { n, null } => {
                     write_variable(value, ty, out);
                     let end = (out.len() - start - self.data_at as usize) as u32;
                     let at = start + self.ends_at as usize + 4 * n as usize;
                     out[at..at + 4].copy_from_slice(&end.to_le_bytes());
+                    null
                 }
+                Slot::Added { .. } => continue,
+            };
+            if value.is_null() {
+                out[start + null as usize / 8] |= 1 << (null % 8);
             }
         }
     }
@@ -154,19 +272,25 @@ impl RowLayout {
     /// Whether a column of a row is NULL.
     #[inline]
     pub fn is_null(&self, row: &[u8], column: usize) -> bool {
-        row.get(column / 8)
-            .is_none_or(|b| b >> (column % 8) & 1 == 1)
+        match self.slots.get(column) {
+            Some(Slot::Fixed { null, .. } | Slot::Variable { null, .. }) => has_bit(row, *null),
+            Some(Slot::Added { .. }) => self.raw(row, column).is_none(),
+            None => true,
+        }
     }
 
     /// The stored bytes of a column; `None` for NULL or a corrupt row.
     #[inline]
-    pub fn raw<'a>(&self, row: &'a [u8], column: usize) -> Option<&'a [u8]> {
-        if self.is_null(row, column) {
-            return None;
-        }
+    pub fn raw<'a>(&'a self, row: &'a [u8], column: usize) -> Option<&'a [u8]> {
         match *self.slots.get(column)? {
-            Slot::Fixed { at, width } => row.get(at as usize..at as usize + width as usize),
-            Slot::Variable(n) => {
+            Slot::Fixed { at, width, null } => match has_bit(row, null) {
+                true => None,
+                false => row.get(at as usize..at as usize + width as usize),
+            },
+            Slot::Variable { n, null } => {
+                if has_bit(row, null) {
+                    return None;
+                }
                 let end_at = self.ends_at as usize + 4 * n as usize;
                 let end = read_u32(row, end_at)? as usize;
                 let begin = if n == 0 {
@@ -176,38 +300,111 @@ impl RowLayout {
                 };
                 row.get(self.data_at as usize..)?.get(begin..end)
             }
+            Slot::Added { extension, n } => self.raw_added(row, extension as usize, n as usize),
         }
+    }
+
+    #[inline(never)]
+    fn raw_added<'a>(&'a self, row: &'a [u8], extension: usize, n: usize) -> Option<&'a [u8]> {
+        let Extension {
+            layout, missing, ..
+        } = &self.extensions[extension];
+        match self.extension_at(row, extension)? {
+            (at, true) => layout.raw(&row[at..], n),
+            (_, false) => layout.raw(missing, n),
+        }
+    }
+
+    /// Where an extension of a row begins, and whether the row has it; `None` for a corrupt row.
+    fn extension_at(&self, row: &[u8], extension: usize) -> Option<(usize, bool)> {
+        let mut at = self.first_len(row)?;
+        for before in &self.extensions[..extension] {
+            if at >= row.len() {
+                break;
+            }
+            at += before.layout.first_len(&row[at..])?;
+        }
+        (at <= row.len()).then_some((at, at < row.len()))
+    }
+
+    /// How long the part of a row is that holds the columns in no extension.
+    fn first_len(&self, row: &[u8]) -> Option<usize> {
+        let data_at = self.data_at as usize;
+        let end = match self.data_at > self.ends_at {
+            true => read_u32(row, data_at - 4)?,
+            false => 0,
+        };
+        Some(data_at + end as usize)
+    }
+
+    /// Whether two rows have the same bytes in every column.
+    pub fn is_same(&self, a: &[u8], b: &[u8]) -> bool {
+        let is_same = |column| self.raw(a, column) == self.raw(b, column);
+        a == b || !self.extensions.is_empty() && (0..self.slots.len()).all(is_same)
     }
 
     /// The first column that can't be what was stored: its bytes lie outside of the row, or are no
     /// text where one is due. Columns past the last stand for bytes that belong to none.
     pub fn first_corrupt_column(&self, row: &[u8]) -> Option<usize> {
+        let mut at = match self.check_first(row) {
+            Ok(len) => len,
+            Err(column) => return Some(column),
+        };
+        for extension in &self.extensions {
+            // Written before the columns were added.
+            if at == row.len() {
+                return None;
+            }
+            match extension.layout.check_first(&row[at..]) {
+                Ok(len) => at += len,
+                Err(column) => {
+                    let column = extension.columns.get(column);
+                    return Some(column.copied().unwrap_or(self.slots.len()));
+                }
+            }
+        }
+        (row.len() != at).then_some(self.slots.len())
+    }
+
+    /// How long the part of a row is that holds the columns in no extension, or the first of them
+    /// that is corrupt.
+    fn check_first(&self, row: &[u8]) -> std::result::Result<usize, usize> {
         let mut end = 0;
         for (column, slot) in self.slots.iter().enumerate() {
-            if let Slot::Variable(n) = *slot {
-                let next = read_u32(row, self.ends_at as usize + 4 * n as usize);
-                match next.filter(|next| *next >= end) {
-                    Some(next) => end = next,
-                    None => return Some(column),
+            match *slot {
+                Slot::Fixed { .. } => {}
+                Slot::Variable { n, .. } => {
+                    let next = read_u32(row, self.ends_at as usize + 4 * n as usize);
+                    end = next.filter(|next| *next >= end).ok_or(column)?;
                 }
+                Slot::Added { .. } => continue,
             }
             let is_text = match &self.types[column] {
                 DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text { .. } => true,
                 ty => matches!(ty, DataType::Json),
             };
             match self.raw(row, column) {
-                Some(raw) if is_text && std::str::from_utf8(raw).is_err() => return Some(column),
-                None if !self.is_null(row, column) => return Some(column),
+                Some(raw) if is_text && std::str::from_utf8(raw).is_err() => return Err(column),
+                None if !self.is_null(row, column) => return Err(column),
                 _ => {}
             }
         }
-        (row.len() != self.data_at as usize + end as usize).then_some(self.slots.len())
+        match self.data_at as usize + end as usize {
+            len if len <= row.len() => Ok(len),
+            _ => Err(self.slots.len()),
+        }
     }
 
     /// All columns, appended to `out`.
     pub fn decode(&self, row: &[u8], out: &mut Vec<Value>) {
         out.extend((0..self.types.len()).map(|c| self.get(row, c)));
     }
+}
+
+#[inline]
+fn has_bit(row: &[u8], number: u16) -> bool {
+    row.get(number as usize / 8)
+        .is_none_or(|byte| byte >> (number % 8) & 1 == 1)
 }
 
 #[inline]
@@ -494,6 +691,64 @@ mod tests {
         assert_eq!(layout.raw(&row, 2), Some("žluťoučký".as_bytes()));
     }
 
+    /// Layouts of a table that gets columns in two steps: at its end, and among the others.
+    fn steps() -> Vec<(RowLayout, Vec<usize>)> {
+        let types = every_type();
+        let values = example();
+        let step_of = |column: usize| match column {
+            1 | 2 => 2,
+            5.. => 1,
+            _ => 0,
+        };
+        (0..=2)
+            .map(|now| {
+                let columns: Vec<usize> =
+                    (0..types.len()).filter(|&at| step_of(at) <= now).collect();
+                let kept: Vec<DataType> = columns.iter().map(|&at| types[at].clone()).collect();
+                let added: Vec<Option<Added>> = columns
+                    .iter()
+                    .map(|&at| {
+                        let (step, value) = (step_of(at), values[at].clone());
+                        (step > 0).then_some(Added { step, value })
+                    })
+                    .collect();
+                let layout = RowLayout::grown(&kept, |column| added[column].as_ref());
+                (layout, columns)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn rows_from_before_a_column_was_added_have_the_value_that_it_came_with() {
+        let layouts = steps();
+        let (last, _) = &layouts[2];
+        for (written, columns) in &layouts {
+            let values: Vec<Value> = columns.iter().map(|&at| example()[at].clone()).collect();
+            let mut row = Vec::new();
+            written.encode(&values, &mut row);
+            assert_eq!(last.first_corrupt_column(&row), None);
+            let mut back = Vec::new();
+            last.decode(&row, &mut back);
+            assert_eq!(back, example());
+            assert!(!last.is_null(&row, 1) && !last.is_null(&row, 11));
+            for len in 0..row.len() {
+                let cut = &row[..len];
+                let is_earlier = layouts.iter().any(|(layout, columns)| {
+                    let values: Vec<Value> =
+                        columns.iter().map(|&at| example()[at].clone()).collect();
+                    let mut whole = Vec::new();
+                    layout.encode(&values, &mut whole);
+                    whole == cut
+                });
+                assert_eq!(
+                    last.first_corrupt_column(cut).is_none(),
+                    is_earlier,
+                    "{len}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn a_null_is_not_an_empty_string() {
         let layout = RowLayout::new(&[DataType::varchar(5), DataType::varchar(5)]);
@@ -514,6 +769,77 @@ mod tests {
             let mut back = Vec::new();
             layout.decode(&row[3..], &mut back);
             prop_assert_eq!(back, values);
+        }
+
+        #[test]
+        fn a_column_can_be_set_in_a_row_of_any_age(
+            step in 0..3_usize,
+            sets in proptest::collection::vec((0..12_usize, any::<bool>()), 0..6),
+        ) {
+            let layouts = steps();
+            let (written, columns) = &layouts[step];
+            let values: Vec<Value> = columns.iter().map(|&at| example()[at].clone()).collect();
+            let mut row = Vec::new();
+            written.encode(&values, &mut row);
+            let before = row.clone();
+            let (last, _) = &layouts[2];
+            let mut expected = example();
+            for (column, is_null) in sets {
+                let value = if is_null { Value::Null } else { example()[column].clone() };
+                last.set(&mut row, column, &value);
+                expected[column] = value;
+                let mut back = Vec::new();
+                last.decode(&row, &mut back);
+                prop_assert_eq!(&back, &expected);
+                prop_assert_eq!(last.first_corrupt_column(&row), None);
+                prop_assert_eq!(last.is_same(&before, &row), expected == example());
+                let mut copied = Vec::new();
+                let all: Vec<usize> = (0..expected.len()).collect();
+                last.encode_columns(last, &row, &all, &mut copied);
+                let mut encoded = Vec::new();
+                last.encode(&expected, &mut encoded);
+                prop_assert_eq!(copied, encoded);
+            }
+        }
+
+        #[test]
+        fn a_copy_has_the_columns_that_are_read(step in 0..3_usize, read in any::<u16>()) {
+            let layouts = steps();
+            let (written, columns) = &layouts[step];
+            let values: Vec<Value> = columns.iter().map(|&at| example()[at].clone()).collect();
+            let mut row = Vec::new();
+            written.encode(&values, &mut row);
+            let (last, _) = &layouts[2];
+            let is_read = |column: usize| read >> column & 1 == 1;
+            let Some(kept) = last.kept(is_read) else {
+                return Ok(());
+            };
+            let mut copy = vec![7];
+            prop_assert!(last.copy_kept(&row, &kept, &mut copy));
+            prop_assert_eq!(last.first_corrupt_column(&copy), None);
+            prop_assert!(copy.len() <= row.len());
+            for column in (0..12).filter(|column| is_read(*column)) {
+                prop_assert_eq!(last.get(&copy, column), example()[column].clone());
+            }
+            for len in 0..row.len() {
+                let _ = last.copy_kept(&row[..len], &kept, &mut copy);
+            }
+        }
+
+        #[test]
+        fn a_corrupt_row_with_added_columns_never_panics(
+            row in proptest::collection::vec(any::<u8>(), 0..200),
+            column in 0..12_usize,
+        ) {
+            for (layout, columns) in steps() {
+                let mut row = row.clone();
+                let column = column.min(columns.len() - 1);
+                let _ = (layout.get(&row, column), layout.is_null(&row, column));
+                let _ = layout.first_corrupt_column(&row);
+                layout.set(&mut row, column, &Value::Null);
+                let all: Vec<usize> = (0..columns.len()).collect();
+                layout.encode_columns(&layout, &row, &all, &mut Vec::new());
+            }
         }
 
         #[test]

@@ -178,7 +178,9 @@ fn loss_of_temporal(is_null: bool, loss: Loss) -> Loss {
 fn store_int(value: &Value, (low, high): (i128, i128), unsigned: bool) -> (Value, Loss) {
     let (v, loss) = convert::to_wide(value);
     let clamped = v.clamp(low, high);
-    let loss = if v == clamped {
+    // A DECIMAL below zero is out of range before it is rounded.
+    let is_below = unsigned && matches!(value, Value::Decimal(d) if d.is_negative());
+    let loss = if v == clamped && !is_below {
         loss
     } else {
         loss.or(Loss::OutOfRange)

@@ -47,6 +47,16 @@ first = db.query('SELECT 1 AS a; SELECT 2 AS b').first
 is(first, { 'a' => 1 }, 'the first of several')
 db.next_result
 is(db.store_result.first, { 'b' => 2 }, 'the second of several')
+db.query('DROP PROCEDURE IF EXISTS ruby_divide')
+db.query('CREATE PROCEDURE ruby_divide(a INT, INOUT b INT, OUT rest INT)
+          BEGIN SELECT a, b; SET rest = a % b; SET b = a DIV b; SELECT 9 AS last; END')
+db.query('SET @b = 3')
+is(db.query('CALL ruby_divide(20, @b, @rest)').first, { 'a' => 20, 'b' => 3 }, 'the first result of CALL')
+db.next_result
+is(db.store_result.first, { 'last' => 9 }, 'the last result of CALL')
+is(db.next_result, true, 'the end of CALL')
+is(db.more_results?, false, 'nothing behind it')
+is(db.query('SELECT @b AS b, @rest AS rest').first, { 'b' => 6, 'rest' => 2 }, 'OUT parameters')
 is(db.escape("it's"), "it\\'s", 'escaped')
 begin
   db.query('SELECT * FROM no_such_table')

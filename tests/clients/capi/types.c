@@ -385,6 +385,47 @@ static int read_text(void *from, char *to, unsigned int room)
   *text += length;
   return length;
 }
+/* A prepared CALL: the results of its statements, a row of its OUT parameters, and the end. */
+static void calls(void)
+{
+  MYSQL_STMT *statement = mysql_stmt_init(db);
+  const char *sql = "CALL call_divide(?, ?, ?)";
+  MYSQL_BIND bind[3], result[2];
+  int given[] = {20, 3, 0}, i, next;
+  char buffers[2][40];
+  unsigned long lengths[2];
+  must(mysql_query(db, "DROP PROCEDURE IF EXISTS call_divide"), "drop procedure");
+  must(mysql_query(db, "CREATE PROCEDURE call_divide(IN a INT, INOUT b INT, OUT rest VARCHAR(20)) "
+                       "BEGIN SELECT a, b; SET rest = a % b; SET b = a DIV b; END"), "create procedure");
+  must(mysql_stmt_prepare(statement, sql, strlen(sql)), "prepare call");
+  printf("call parameters %lu fields %u\n", mysql_stmt_param_count(statement), mysql_stmt_field_count(statement));
+  memset(bind, 0, sizeof bind);
+  for (i = 0; i < 3; i++) { bind[i].buffer_type = MYSQL_TYPE_LONG; bind[i].buffer = &given[i]; }
+  must(mysql_stmt_bind_param(statement, bind), "bind call");
+  must(mysql_stmt_execute(statement), "execute call");
+  do {
+    unsigned fields = mysql_stmt_field_count(statement);
+    printf("call result fields %u out %d\n", fields, (db->server_status & SERVER_PS_OUT_PARAMS) != 0);
+    if (!fields) continue;
+    memset(result, 0, sizeof result);
+    for (i = 0; i < 2; i++) {
+      result[i].buffer_type = MYSQL_TYPE_STRING;
+      result[i].buffer = buffers[i];
+      result[i].buffer_length = sizeof buffers[i];
+      result[i].length = &lengths[i];
+    }
+    must(mysql_stmt_bind_result(statement, result), "bind results of call");
+    must(mysql_stmt_store_result(statement), "store results of call");
+    while (mysql_stmt_fetch(statement) == 0) {
+      for (i = 0; i < (int) fields; i++) { print_bytes(buffers[i], lengths[i]); putchar(' '); }
+      putchar('\n');
+    }
+    mysql_stmt_free_result(statement);
+  } while ((next = mysql_stmt_next_result(statement)) == 0);
+  printf("call end %d affected %llu\n", next, (unsigned long long) mysql_stmt_affected_rows(statement));
+  must(mysql_stmt_close(statement), "close call");
+}
+
 static void end_text(void *from) { (void) from; }
 static int error_text(void *from, char *to, unsigned int room) { (void) from; snprintf(to, room, "no text"); return 7; }
 static int refuse(void **to, const char *name, void *data) { (void) to; (void) name; (void) data; return 1; }
@@ -448,6 +489,7 @@ int main(int count, char **arguments)
   prepared(1, 1);
   parameters();
   pieces();
+  calls();
   results();
   files(schema);
   mysql_real_escape_string(db, escaped, "a'b\\c\"\n\r\0\x1a\xc3\xa9", 12);

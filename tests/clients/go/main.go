@@ -223,6 +223,40 @@ func manyStatementsAndLargePackets() {
 	}
 }
 
+func procedures() {
+	db := open(settings(os.Getenv("DB_USER"), false))
+	defer db.Close()
+	c, err := db.Conn(context.Background())
+	must(err)
+	defer c.Close()
+	ctx := context.Background()
+	for _, sql := range []string{"DROP PROCEDURE IF EXISTS go_divide", `CREATE PROCEDURE go_divide(IN a INT, INOUT b INT, OUT rest INT)
+		BEGIN SELECT a, b; SET rest = a % b; SET b = a DIV b; SELECT 'end'; END`, "SET @b = 3"} {
+		_, err = c.ExecContext(ctx, sql)
+		must(err)
+	}
+	rows, err := c.QueryContext(ctx, "CALL go_divide(?, @b, @rest)", 20)
+	must(err)
+	var a, b, rest int
+	var word string
+	check(rows.Next(), "no first row")
+	must(rows.Scan(&a, &b))
+	check(rows.NextResultSet() && rows.Next(), "no second result")
+	must(rows.Scan(&word))
+	check(a == 20 && b == 3 && word == "end", "%d %d %s", a, b, word)
+	must(rows.Close())
+	must(c.QueryRowContext(ctx, "SELECT @b, @rest").Scan(&b, &rest))
+	check(b == 6 && rest == 2, "%d %d", b, rest)
+	// The driver has no place for an OUT parameter: what comes of it is one more result.
+	rows, err = c.QueryContext(ctx, "CALL go_divide(?, ?, @rest)", 17, 5)
+	must(err)
+	for rows.NextResultSet() {
+	}
+	must(rows.Close())
+	must(c.QueryRowContext(ctx, "SELECT @rest").Scan(&rest))
+	check(rest == 2, "%d", rest)
+}
+
 func pools() {
 	db := open(settings(os.Getenv("DB_USER"), true))
 	defer db.Close()
@@ -261,6 +295,7 @@ func main() {
 		{"prepared statements", prepared},
 		{"transactions", transactions},
 		{"many statements in one, packets larger than 16 MiB", manyStatementsAndLargePackets},
+		{"procedures", procedures},
 		{"a pool of connections", pools},
 	} {
 		fmt.Println(step.name)

@@ -105,6 +105,24 @@ const steps = {
     await db.end();
   },
 
+  async 'procedures and their OUT parameters'() {
+    const flags = ['PS_MULTI_RESULTS'];
+    const db = await mysql.createConnection(options({ ...tcp, flags }));
+    await db.query('DROP PROCEDURE IF EXISTS node_divide');
+    await db.query(`CREATE PROCEDURE node_divide(IN a INT, INOUT b INT, OUT rest INT)
+      BEGIN SELECT a AS a, b AS b; SET rest = a % b; SET b = a DIV b; SELECT 'end' AS word; END`);
+    const [texts] = await db.query('SET @b = 3; CALL node_divide(20, @b, @rest); SELECT @b, @rest').catch((error) => [error.errno]);
+    assert.equal(texts, 1064);
+    const [sets] = await db.execute('CALL node_divide(?, ?, ?)', [20, 3, null]);
+    assert.deepEqual(sets.slice(0, 3).map(([row]) => ({ ...row })), [{ a: 20, b: 3 }, { word: 'end' }, { b: 6, rest: 2 }]);
+    const [others] = await db.execute('CALL node_divide(?, ?, @rest)', [17, 5]);
+    assert.deepEqual({ ...others[2][0] }, { b: 3 });
+    const [[row]] = await db.query('SELECT @rest AS rest');
+    assert.equal(Number(row.rest), 2);
+    assert.equal(await number(db.execute('CALL node_divide(?, 5, ?)', [17, null])), 1414);
+    await db.end();
+  },
+
   async 'reset, change of user, a pool'() {
     const db = await mysql.createConnection(options(tcp));
     await db.query('SET @mine = 1');

@@ -134,6 +134,23 @@ def many_statements_in_one_packet():
         db.ping(reconnect=False)
 
 
+def procedures_return_results_and_out_parameters():
+    with connect() as db, db.cursor() as cursor:
+        cursor.execute("DROP PROCEDURE IF EXISTS divide")
+        cursor.execute(
+            """CREATE PROCEDURE divide(IN a INT, INOUT b INT, OUT rest INT)
+               BEGIN SELECT a, b; SET rest = a % b; SET b = a DIV b; SELECT 'end'; END"""
+        )
+        cursor.callproc("divide", (20, 3, 0))
+        assert cursor.fetchall() == ((20, 3),)
+        assert cursor.nextset() and cursor.fetchall() == (("end",),)
+        assert cursor.nextset() and not cursor.nextset()
+        cursor.execute("SELECT @_divide_1, @_divide_2")
+        assert cursor.fetchone() == (6, 2)
+        refused(1318, lambda: cursor.callproc("divide", (1,)))
+        refused(1305, lambda: cursor.callproc("no_such_procedure"))
+
+
 def packets_larger_than_16_mib():
     with connect() as db, db.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS large")
@@ -187,6 +204,7 @@ for check in [
     transactions_commit_and_roll_back,
     errors_have_their_numbers,
     many_statements_in_one_packet,
+    procedures_return_results_and_out_parameters,
     packets_larger_than_16_mib,
     unbuffered_rows_and_dictionaries,
     a_connection_pings_changes_database_and_ends,

@@ -4,6 +4,7 @@ use super::with;
 use crate::abi::{Bool, Mysql, Text, status};
 use crate::border;
 use crate::embedded;
+use crate::nonblocking;
 use crate::route::Request;
 use std::ffi::{c_char, c_int, c_uint, c_ulong};
 
@@ -23,6 +24,7 @@ pub extern "C" fn mysql_init(mysql: *mut Mysql) -> *mut Mysql {
 
 pub extern "C" fn mysql_close(mysql: *mut Mysql) {
     border((), || {
+        nonblocking::cancel(mysql);
         // SAFETY: by the border's contract it is null or was given to mysql_init().
         let Some(open) = (unsafe { mysql.as_mut() }) else {
             return;

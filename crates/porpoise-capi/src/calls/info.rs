@@ -2,6 +2,7 @@
 
 use super::{charsets::mysql_get_charset_by_name, charsets::mysql_get_charset_by_nr, with};
 use crate::abi::{Bool, ConstString, Field, Mysql, Parameters, Text, put};
+use crate::nonblocking;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 
 /// The MariaDB with which that version of the library comes. MARIADB_CLIENT_VERSION tells it, and
@@ -54,7 +55,9 @@ pub extern "C" fn mysql_thread_id(mysql: Option<&Mysql>) -> c_ulong {
 }
 
 pub extern "C" fn mysql_get_socket(mysql: Option<&Mysql>) -> c_int {
-    mysql.map_or(-1, |mysql| mysql.net.fd)
+    mysql.map_or(-1, |mysql| {
+        nonblocking::awaited_socket(mysql).unwrap_or(mysql.net.fd)
+    })
 }
 
 pub extern "C" fn mysql_get_host_info(mysql: Option<&Mysql>) -> *const c_char {
@@ -110,11 +113,14 @@ pub extern "C" fn mysql_get_client_version() -> c_ulong {
 }
 
 pub extern "C" fn mysql_get_timeout_value(mysql: Option<&Mysql>) -> c_uint {
-    mysql.map_or(0, |mysql| mysql.options.connect_timeout)
+    mysql_get_timeout_value_ms(mysql).div_ceil(1000)
 }
 
 pub extern "C" fn mysql_get_timeout_value_ms(mysql: Option<&Mysql>) -> c_uint {
-    mysql_get_timeout_value(mysql).saturating_mul(1000)
+    mysql.map_or(0, |mysql| {
+        let settled = || mysql.options.connect_timeout.saturating_mul(1000);
+        nonblocking::patience_ms(mysql).unwrap_or_else(settled)
+    })
 }
 
 /// Breaks a connection that another thread waits on.
@@ -238,7 +244,7 @@ pub extern "C" fn mariadb_get_infov(
         (16, Some(mysql)) => text(mysql_get_server_name(Some(mysql))),
         (17, Some(mysql)) => text(mysql.server_version),
         (18, Some(mysql)) => put(to.cast(), mysql_get_server_version(Some(mysql)) as usize),
-        (19, Some(mysql)) => put(to.cast(), mysql.net.fd),
+        (19, Some(mysql)) => put(to.cast(), mysql_get_socket(Some(mysql))),
         (20, Some(mysql)) => text(mysql.net.sqlstate.as_ptr()),
         (21, Some(_)) => text(cipher),
         (22, _) => text(c"rustls".as_ptr()),

@@ -144,7 +144,12 @@ impl Statement {
         })
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    /// Its connection, null if that was closed.
+    pub fn mysql(&self) -> *mut Mysql {
+        self.public.mysql
+    }
+
+    pub fn fail(&mut self, failure: &Failure) {
         self.public.last_errno = failure.number;
         put_text(&mut self.public.last_error, &failure.message);
         put_text(
@@ -290,7 +295,28 @@ impl Statement {
             }
         }
         handle.tell_columns(&self.columns, status::STMT_RESULT);
+        if self.is_call() {
+            self.read_ahead(handle)?;
+        }
         self.tell(handle);
+        Ok(())
+    }
+
+    /// Whether its results have columns that its preparation couldn't know.
+    fn is_call(&self) -> bool {
+        let prepared = self.prepared.as_ref();
+        prepared.is_some_and(|prepared| prepared.columns().is_empty())
+    }
+
+    /// Reads a CALL's result to its end if it is of one row at most. Its OUT parameters are such a
+    /// result, programs look for `SERVER_PS_OUT_PARAMS` before they fetch it, and with
+    /// `CLIENT_DEPRECATE_EOF` only the end of the result tells.
+    fn read_ahead(&mut self, handle: &mut Handle<'_>) -> Result<(), Failure> {
+        let mut results = handle.session.connection()?.results();
+        if !results.row_into(&mut self.rows)? || !results.append_row(&mut self.rows)? {
+            self.source = Source::Memory;
+            self.end(handle);
+        }
         Ok(())
     }
 
@@ -316,13 +342,20 @@ impl Statement {
         }
         let mut handle = self.handle()?;
         match self.source {
-            Source::Stream if self.rows.is_empty() && self.current.is_none() => {
+            Source::Stream if self.current.is_none() => {
                 let mut results = handle.session.connection()?.results();
                 self.source = Source::Memory;
-                let stored = results.rows_into(&mut self.rows);
+                let mut stored = Ok(true);
+                if self.rows.is_empty() {
+                    stored = results.row_into(&mut self.rows);
+                }
+                while let Ok(true) = stored {
+                    stored = results.append_row(&mut self.rows);
+                }
                 self.end(&mut handle);
                 stored?;
             }
+            Source::Memory if self.public.state == WAITING => {}
             Source::Cursor { .. } => {
                 let prepared = self.prepared.as_ref();
                 let prepared = prepared.ok_or_else(|| Failure::of(failure::STATEMENT_CLOSED))?;

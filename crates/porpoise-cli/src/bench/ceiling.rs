@@ -12,10 +12,11 @@ use std::time::Duration;
 use clap::Args;
 use porpoise_client::{Options, Transport};
 use porpoise_lab::ceiling::{self, CeilingPlan, Driver, Route};
+use porpoise_lab::serving::{Serving, prepare, routes_to};
 use porpoise_lab::{BenchPlan, Sysbench, Target, Workload, bench};
 
-use super::peer::{PeerServer, prepare, routes_to};
-use super::serving::{self, Serving};
+use super::peer::PeerServer;
+use super::serving;
 use super::{Failure, WayIn, temporary_folder};
 
 #[derive(Args)]
@@ -60,7 +61,7 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
     let folder = temporary_folder()?;
     let clients = options.clients.iter().max().copied().unwrap_or(1);
     crate::serve::raise_descriptor_limit(0);
-    let serving = Serving::start(folder.path(), clients, &[])?;
+    let serving = Serving::start(None, folder.path(), clients, &[], None)?;
     let mut root = serving.root()?;
     prepare(&mut root, &["localhost"])?;
     // MariaDB's client library, asked by several threads at once, doesn't always find its plugin

@@ -19,10 +19,11 @@ use porpoise::Database;
 use porpoise_client::{Connection, Options, Transport};
 use porpoise_lab::connect::{self, ConnectPlan, Entrant};
 use porpoise_lab::replay::{Recording, ReplayServer};
+use porpoise_lab::serving::{Serving, prepare, routes_to};
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
-use super::peer::{PeerServer, prepare, routes_to};
-use super::serving::{self, Serving};
+use super::peer::PeerServer;
+use super::serving;
 use super::{Failure, WayIn, temporary_folder};
 
 #[derive(Args)]
@@ -116,7 +117,7 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
     let clients = options.clients.iter().max().copied().unwrap_or(1);
     // A client over shared memory has four descriptors.
     crate::serve::raise_descriptor_limit(0);
-    let serving = Serving::start(folder.path(), clients, &[])?;
+    let serving = Serving::start(None, folder.path(), clients, &[], None)?;
     prepare(&mut serving.root()?, &["localhost"])?;
     let peer = find_peer(options, folder.path(), clients)?;
     let database = Database::options()

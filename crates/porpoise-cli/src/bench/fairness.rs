@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use clap::Args;
 use porpoise_lab::fairness::{self, FairnessPlan};
+use porpoise_lab::serving::{Serving, prepare};
 
-use super::peer::{PeerServer, prepare};
-use super::serving::{self, Serving, targets};
+use super::peer::PeerServer;
+use super::serving::{self, targets};
 use super::{Failure, WayIn, temporary_folder};
 
 /// Descriptors that this process, and a server, have beside those of clients.
@@ -59,7 +60,7 @@ pub fn measure(options: &FairnessOptions) -> Result<(), Failure> {
         .min(most.saturating_sub(options.statements))
         .max(1);
     let connections = clients + options.statements;
-    let serving = Serving::start(folder.path(), connections, &[])?;
+    let serving = Serving::start(None, folder.path(), connections, &[], None)?;
     prepare(&mut serving.root()?, &["localhost"])?;
     let peer = match &options.peer {
         None => PeerServer::default(),

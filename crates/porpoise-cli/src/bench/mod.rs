@@ -3,7 +3,7 @@
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
 //! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`transfers`],
-//! [`queries`] and [`costs`] are experiments of their own.
+//! [`programs`], [`queries`] and [`costs`] are experiments of their own.
 
 mod ceiling;
 mod connect;
@@ -11,8 +11,9 @@ mod costs;
 mod fairness;
 mod locks;
 mod peer;
+mod programs;
 mod queries;
-mod serving;
+pub mod serving;
 mod transfers;
 
 use std::path::Path;
@@ -101,6 +102,9 @@ enum Experiment {
     Costs(costs::CostsOptions),
     /// Measure clients that move money between a few rows, on a machine that may be busy
     Transfers(transfers::TransfersOptions),
+    /// Measure stored programs: a loop, a function for each row, triggers, procedures that many
+    /// clients call
+    Programs(programs::ProgramsOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -116,6 +120,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Fairness(options)) => fairness::measure(options),
         Some(Experiment::Costs(options)) => costs::measure(options),
         Some(Experiment::Transfers(options)) => transfers::measure(options),
+        Some(Experiment::Programs(options)) => programs::measure(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,
@@ -126,7 +131,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
     }
 }
 
-const SCHEMA: &str = "sbtest";
+use porpoise_lab::serving::CLIENTS_SCHEMA as SCHEMA;
 
 /// A database with a server in this process, and an account for the clients.
 struct Served {

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use porpoise_client::{Connection, Options, TlsMode, TlsOptions, Transport};
+use porpoise_client::{Options, TlsMode, Transport};
 use porpoise_lab::Peer;
+use porpoise_lab::serving::{prepare, routes_to};
 
-use super::{Failure, SCHEMA};
+use super::Failure;
 
 /// The ways into a server beside; ended with this, if it was started here.
 #[derive(Default)]
@@ -57,40 +58,4 @@ impl PeerServer {
             unix: Some(unix),
         }))
     }
-}
-
-/// The account of the clients, and what it may use.
-pub fn prepare(root: &mut Connection, hosts: &[&str]) -> Result<(), Failure> {
-    root.run(format!("CREATE DATABASE {SCHEMA}"))?;
-    for host in hosts {
-        root.run(format!("CREATE USER sb@'{host}' IDENTIFIED BY 'sb'"))?;
-        root.run(format!("GRANT ALL ON {SCHEMA}.* TO sb@'{host}'"))?;
-    }
-    Ok(())
-}
-
-/// The clients' account by TCP and by a Unix socket.
-pub fn routes_to(port: u16, socket: &Path) -> [Options; 2] {
-    let account = Options {
-        user: "sb".into(),
-        password: "sb".into(),
-        database: Some(SCHEMA.into()),
-        socket: Some(socket.to_path_buf()),
-        tls: TlsOptions {
-            mode: Some(TlsMode::Disabled),
-            ..TlsOptions::default()
-        },
-        ..Options::default()
-    };
-    let tcp = Options {
-        host: "127.0.0.1".into(),
-        port,
-        transport: Transport::Tcp,
-        ..account.clone()
-    };
-    let unix = Options {
-        transport: Transport::Unix,
-        ..account
-    };
-    [tcp, unix]
 }

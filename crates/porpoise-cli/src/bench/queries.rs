@@ -15,9 +15,10 @@ use clap::Args;
 use porpoise_client::Options;
 use porpoise_lab::Target;
 use porpoise_lab::queries::{self, Joins, QueriesPlan, Ssb, Suite, Tpch};
+use porpoise_lab::serving::{Serving, prepare, routes_to};
 
-use super::peer::{PeerServer, prepare, routes_to};
-use super::serving::{self, Serving};
+use super::peer::PeerServer;
+use super::serving;
 use super::{Failure, temporary_folder};
 
 /// Memory for the data of a scale of 1 with its indexes, and for what is always there.
@@ -86,7 +87,7 @@ fn measure(suite: &dyn Suite, options: &QueriesOptions) -> Result<(), Failure> {
     let folder = temporary_folder()?;
     let pool_bytes = POOL_BYTES_MIN + SCALE_BYTES * options.scale;
     let memory = [format!("--innodb-buffer-pool-size={pool_bytes:.0}")];
-    let serving = Serving::start(folder.path(), 1, &memory)?;
+    let serving = Serving::start(None, folder.path(), 1, &memory, None)?;
     prepare(&mut serving.root()?, &["localhost"])?;
     let peer = match &options.peer {
         None => PeerServer::default(),

@@ -1,75 +1,18 @@
-//! `porpoise serve` in a temporary folder, as a process of its own; ended when dropped.
+//! The ways into a server that was started to be measured, and who ends it.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use porpoise_client::{Connection, Options, Transport};
+use porpoise_client::{Options, Transport};
 use porpoise_lab::Target;
+use porpoise_lab::serving::{Serving, routes_to};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::peer::{PeerServer, routes_to};
+use super::peer::PeerServer;
 use super::{Failure, WayIn};
 
-/// The process.
-pub struct Serving {
-    child: Child,
-    pub port: u16,
-    pub socket: PathBuf,
-}
-
-impl Serving {
-    /// In `folder`, for so many clients, with more of its options.
-    pub fn start(folder: &Path, clients: usize, options: &[String]) -> Result<Serving, Failure> {
-        let socket = folder.join("porpoise.sock");
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["serve", "--no-defaults", "--port=0", "--loopback-fast-path"])
-            .arg(format!("--datadir={}", folder.join("porpoise").display()))
-            .arg(format!("--socket={}", socket.display()))
-            .arg(format!("--max-connections={}", clients + 100))
-            .args(options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            // A Ctrl-C at the terminal is for who measures.
-            .process_group(0)
-            .spawn()?;
-        let stdout = child.stdout.take().ok_or("no output to read")?;
-        let mut serving = Serving {
-            child,
-            port: 0,
-            socket,
-        };
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        let port = line
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("127.0.0.1:")?.parse().ok());
-        serving.port = port.ok_or_else(|| format!("the server doesn't start: {line}"))?;
-        Ok(serving)
-    }
-
-    /// Logs in as its root.
-    pub fn root(&self) -> Result<Connection, porpoise_client::Error> {
-        Connection::open(&format!(
-            "mysql://root@localhost/?transport=unix&socket={}",
-            self.socket.display()
-        ))
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Nothing in it has to last: the folder goes as well.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// The server beside, if there is one, then the ways into this one.
-pub fn targets(
+pub(super) fn targets(
     peer: &PeerServer,
     serving: &Serving,
     ways: &[WayIn],

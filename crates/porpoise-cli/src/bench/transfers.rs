@@ -11,10 +11,11 @@
 use std::time::Duration;
 
 use clap::Args;
+use porpoise_lab::serving::{Serving, prepare};
 use porpoise_lab::transfers::{self, TransfersPlan};
 
-use super::peer::{PeerServer, prepare};
-use super::serving::{self, Serving, targets};
+use super::peer::PeerServer;
+use super::serving::{self, targets};
 use super::{Failure, WayIn, temporary_folder};
 
 #[derive(Args)]
@@ -50,7 +51,7 @@ pub fn measure(options: &TransfersOptions) -> Result<(), Failure> {
     let stop = serving::ends_when_asked()?;
     let folder = temporary_folder()?;
     let connections = options.writers + options.readers;
-    let serving = Serving::start(folder.path(), connections, &[])?;
+    let serving = Serving::start(None, folder.path(), connections, &[], None)?;
     prepare(&mut serving.root()?, &["localhost"])?;
     let peer = match &options.peer {
         None => PeerServer::default(),

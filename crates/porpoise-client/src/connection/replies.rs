@@ -386,13 +386,13 @@ impl Connection {
 
     pub(crate) fn collect_rows_into(&mut self, rows: &mut Rows) -> Result<(), Error> {
         self.begin_rows(rows);
-        while self.collect_next(rows)? {}
+        while self.append_row(rows)? {}
         Ok(())
     }
 
     pub(crate) fn collect_row_into(&mut self, rows: &mut Rows) -> Result<bool, Error> {
         self.begin_rows(rows);
-        self.collect_next(rows)
+        self.append_row(rows)
     }
 
     fn begin_rows(&self, rows: &mut Rows) {
@@ -405,7 +405,7 @@ impl Connection {
         };
     }
 
-    fn collect_next(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+    pub(crate) fn append_row(&mut self, rows: &mut Rows) -> Result<bool, Error> {
         let Some(packet) = self.take_row()? else {
             rows.end(self.outcome.clone());
             return Ok(false);

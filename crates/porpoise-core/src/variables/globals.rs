@@ -56,6 +56,8 @@ pub struct GlobalVariables {
     read_only: AtomicBool,
     super_read_only: AtomicBool,
     general_log: AtomicBool,
+    logs_to_file: AtomicBool,
+    logs_to_table: AtomicBool,
     slow_query_log: AtomicBool,
     log_queries_not_using_indexes: AtomicBool,
     /// How often the logs' files were to be opened anew.
@@ -121,6 +123,8 @@ impl GlobalVariables {
             read_only: AtomicBool::new(false),
             super_read_only: AtomicBool::new(false),
             general_log: AtomicBool::new(false),
+            logs_to_file: AtomicBool::new(false),
+            logs_to_table: AtomicBool::new(false),
             slow_query_log: AtomicBool::new(false),
             log_queries_not_using_indexes: AtomicBool::new(false),
             log_generation: AtomicU64::new(0),
@@ -146,7 +150,12 @@ impl GlobalVariables {
         self.loopback_fast_path
             .store(self.get_u64("loopback_fast_path"), Ordering::Relaxed);
         let is_on = |name| self.get_u64(name) != 0;
-        let logs = self.get_text("log_output") != "NONE";
+        let outputs = self.get_text("log_output");
+        let has = |wanted: &str| outputs.split(',').any(|output| output == wanted);
+        // NONE counts more than what stands beside it.
+        let logs = !has("NONE");
+        self.logs_to_file.store(has("FILE"), Ordering::Relaxed);
+        self.logs_to_table.store(has("TABLE"), Ordering::Relaxed);
         self.general_log
             .store(logs && is_on("general_log"), Ordering::Relaxed);
         self.slow_query_log
@@ -181,6 +190,9 @@ impl GlobalVariables {
             self.get_u64("global_connection_memory_limit"),
             self.get_u64("statement_memory_limit"),
         );
+        let space = self.memory.space();
+        space.set_folder(&self.get_text("tmpdir"));
+        space.set_limit(self.get_u64("max_tmp_total_space_usage"));
         self.flush
             .set(match self.get_u64("innodb_flush_log_at_trx_commit") {
                 0 => Flush::EachSecond,
@@ -297,6 +309,16 @@ impl GlobalVariables {
     /// Whether clients must come by a way in on which nobody listens.
     pub fn require_secure_transport(&self) -> bool {
         self.require_secure_transport.load(Ordering::Relaxed)
+    }
+
+    /// Whether the logs that are on go to files.
+    pub fn logs_to_file(&self) -> bool {
+        self.logs_to_file.load(Ordering::Relaxed)
+    }
+
+    /// Whether the logs that are on go to tables.
+    pub fn logs_to_table(&self) -> bool {
+        self.logs_to_table.load(Ordering::Relaxed)
     }
 
     /// Whether each command is to be logged.

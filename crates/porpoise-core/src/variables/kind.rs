@@ -34,6 +34,9 @@ pub enum Kind {
     Text,
     /// A list of some of these words, one at least, with commas between them.
     Words(&'static [&'static str]),
+    /// A set of some of these words, one at least: names with commas between them, or their bits as
+    /// a number.
+    WordSet(&'static [&'static str]),
     /// The path of a log; not that of an option file, which would take statements for options.
     LogFile,
     /// A list of SQL modes, or their bits as a number.
@@ -184,6 +187,25 @@ impl Variable {
                     true => Ok(Value::text(given.to_ascii_lowercase())),
                     false => Err(refuse(&value)),
                 }
+            }
+            Kind::WordSet(words) => {
+                let bits = match &value {
+                    Value::Int(_) | Value::UInt(_) => Some(unsigned(&value)),
+                    Value::Text(given) => given.split(',').try_fold(0, |bits, word| {
+                        let mut known = words.iter();
+                        let at = known.position(|known| known.eq_ignore_ascii_case(word.trim()))?;
+                        Some(bits | 1 << at)
+                    }),
+                    _ => None,
+                };
+                let bits = bits.filter(|&bits| bits != 0 && bits >> words.len() == 0);
+                let bits = bits.ok_or_else(|| refuse(&value))?;
+                let chosen = words
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| bits >> at & 1 == 1);
+                let chosen: Vec<&str> = chosen.map(|(_, word)| *word).collect();
+                Ok(Value::text(chosen.join(",")))
             }
             Kind::LogFile => match &value {
                 Value::Text(path) if !is_option_file(path) => Ok(value),

@@ -43,9 +43,11 @@ pub use kind::{Kind, parse_size};
 use kind::{text, unsigned};
 pub use optimizer::{Flag, FlagSet, PlannerSettings, Switches};
 pub use random::RandomSequence;
-pub use session::{Diagnostics, RegexpLimits, SessionVars, random_step, user_variable_type};
+pub use session::{
+    Diagnostics, RegexpLimits, SessionVars, random_step, user_variable_type, user_variable_value,
+};
 pub use sql_mode::SqlMode;
-pub use start_up::{OptionKind, option};
+pub use start_up::{OptionKind, check_start_up, option};
 pub use statement::StatementContext;
 pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
 pub use traces::{OptimizerTraces, StatementTrace};

@@ -15,7 +15,8 @@ use porpoise_sql::ast;
 use porpoise_storage::Interrupt;
 use porpoise_types::temporal::locale::Locale;
 use porpoise_types::{
-    Charset, Collation, ConvertContext, DataType, DateMode, DateTime, TimeZone, Value,
+    BlobSize, Charset, Collation, ConvertContext, DataType, DateMode, DateTime, TimeZone, Value,
+    convert,
 };
 
 use crate::error::{Condition, Error, Level, Result};
@@ -209,7 +210,7 @@ impl SessionVars {
             sql_mode: SqlMode::default(),
             time_zone: TimeZone::system(),
             collation: Collation::UTF8MB4_0900_AI_CI,
-            results_charset: None,
+            results_charset: Some(Charset::Utf8mb4),
             user_variables: HashMap::new(),
             last_insert_id: 0,
             random: first_random(connection_id),
@@ -429,9 +430,16 @@ impl SessionVars {
             .map_or(Value::Null, |(value, _)| value.clone())
     }
 
+    /// The type of the value of `@name`.
+    pub fn user_variable_type(&self, name: &str) -> &DataType {
+        let found = self.user_variables.get(name);
+        found.map_or(&DataType::Null, |(_, ty)| ty)
+    }
+
     /// Sets `@name`, with the type its value was computed as.
     pub fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
-        let ty = user_variable_type(ty);
+        let value = user_variable_value(value, &ty);
+        let ty = user_variable_type(&ty);
         self.user_variables.insert(name.into(), (value, ty));
     }
 
@@ -477,27 +485,56 @@ impl SessionVars {
         (self.auto_increment_increment, self.auto_increment_offset)
     }
 
-    /// Whether results travel in another character set than they are held in.
+    /// The value of a string in a statement's text, whose character set is the connection's. With
+    /// `binary` it is what the client sent, byte for byte. What the connection's character set can't
+    /// hold becomes `?`. Nothing is converted where the client's character set is the connection's,
+    /// or `binary`: what isn't well-formed there is bytes, as drivers send them into BLOB and BIT
+    /// columns.
     #[inline]
-    pub fn converts_results(&self) -> bool {
-        self.results_charset.is_some_and(|charset| {
-            !matches!(
-                charset,
-                Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary
-            )
-        })
+    pub fn string_value(&self, bytes: Cow<'_, [u8]>) -> Value {
+        let charset = self.collation.charset();
+        if charset == Charset::Binary {
+            return Value::Bytes(self.as_sent(&bytes).into_owned());
+        }
+        match std::str::from_utf8(&bytes) {
+            Ok(text) if charset.can_hold_all(text) && self.client_charset.can_hold_all(text) => {
+                Value::text(text)
+            }
+            _ if [charset, Charset::Binary].contains(&self.client_charset) => {
+                Value::Bytes(bytes.into_owned())
+            }
+            _ => Value::text(charset.lossy(&self.client_charset.decode_lossy(&bytes))),
+        }
     }
 
-    /// Text in the results' character set; what it can't hold becomes `?`.
-    pub fn encode_result(&self, text: &[u8]) -> Vec<u8> {
-        match self.results_charset {
-            Some(charset) => {
-                let mut encoded = Vec::with_capacity(text.len());
-                charset.encode(&String::from_utf8_lossy(text), &mut encoded);
-                encoded
-            }
-            None => text.to_vec(),
+    /// Part of a statement's text as the client sent it: statements are decoded to UTF-8 from
+    /// character sets that encode otherwise.
+    pub fn as_sent<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        if self.client_charset != Charset::Latin1 || bytes.is_ascii() {
+            return Cow::Borrowed(bytes);
         }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                let mut sent = Vec::with_capacity(text.len());
+                self.client_charset.encode(text, &mut sent);
+                Cow::Owned(sent)
+            }
+            Err(_) => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// The character set that texts of a type travel in as results, if they are held in another
+    /// encoding. Where results aren't converted they travel as their columns' own character sets
+    /// have them.
+    #[inline]
+    pub fn result_encoding(&self, ty: &DataType) -> Option<Charset> {
+        let charset = match self.results_charset {
+            Some(Charset::Utf8mb4) => return None,
+            Some(charset) if charset != Charset::Binary => charset,
+            _ if ty.collation().charset() == Charset::Latin1 => Charset::Latin1,
+            _ => return None,
+        };
+        (!ty.is_binary_string()).then_some(charset)
     }
 }
 
@@ -519,18 +556,51 @@ pub fn random_step(state: &mut u64) -> f64 {
     ((bits ^ bits >> 31) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The type that a user variable has which is given values of a type: numbers have no width there
-/// and no zeros before them (MySQL 8.4 manual, 11.4).
-pub fn user_variable_type(mut ty: DataType) -> DataType {
-    if let DataType::Float { zerofill, .. } | DataType::Double { zerofill, .. } = &mut ty {
-        *zerofill = false;
-    }
+/// The type that a user variable has which is given values of a type: an integer, a decimal, a
+/// floating-point number or a string of any length (MySQL 8.4 manual, 11.4).
+pub fn user_variable_type(ty: &DataType) -> DataType {
     match ty {
         DataType::Int { unsigned: true, .. } => DataType::BIGINT_UNSIGNED,
         DataType::Int { .. } => DataType::BIGINT,
         DataType::Decimal {
             precision, scale, ..
-        } => DataType::decimal(precision, scale),
-        ty => ty,
+        } => DataType::decimal(*precision, *scale),
+        DataType::Float { .. } | DataType::Double { .. } => {
+            let mut ty = ty.clone();
+            if let DataType::Float { zerofill, .. } | DataType::Double { zerofill, .. } = &mut ty {
+                *zerofill = false;
+            }
+            ty
+        }
+        DataType::Null | DataType::Bit(_) | DataType::Year => ty.clone(),
+        ty if ty.is_binary_string() => DataType::Blob(BlobSize::Long),
+        DataType::Date
+        | DataType::Time { .. }
+        | DataType::DateTime { .. }
+        | DataType::Timestamp { .. } => DataType::Text {
+            size: BlobSize::Long,
+            collation: Collation::LATIN1_SWEDISH_CI,
+        },
+        ty => DataType::Text {
+            size: BlobSize::Long,
+            collation: ty.collation(),
+        },
+    }
+}
+
+/// A value of a type as a user variable takes it: dates, times and JSON become strings.
+pub fn user_variable_value(value: Value, ty: &DataType) -> Value {
+    match (&value, ty) {
+        (
+            Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Json(_) | Value::UInt(_),
+            DataType::Date
+            | DataType::Time { .. }
+            | DataType::DateTime { .. }
+            | DataType::Timestamp { .. }
+            | DataType::Json
+            | DataType::Enum(_)
+            | DataType::Set(_),
+        ) => Value::Text(convert::to_compact_text(&value, ty)),
+        _ => value,
     }
 }

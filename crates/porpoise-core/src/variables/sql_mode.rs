@@ -45,6 +45,12 @@ modes! {
     "TIME_TRUNCATE_FRACTIONAL" time_truncate_fractional = 32;
 }
 
+/// Modes that MySQL 8 has no more because they can't be switched off. MariaDB's default has one, and
+/// so do all of its dumps with programs.
+fn is_always_so(name: &str) -> bool {
+    name.eq_ignore_ascii_case("NO_AUTO_CREATE_USER")
+}
+
 impl Default for SqlMode {
     /// MySQL 8.4's default.
     fn default() -> SqlMode {
@@ -64,11 +70,8 @@ impl SqlMode {
             return Some(SqlMode(bits));
         }
         let mut bits = 0;
-        for name in text
-            .split(',')
-            .map(str::trim)
-            .filter(|name| !name.is_empty())
-        {
+        let names = text.split(',').map(str::trim);
+        for name in names.filter(|name| !name.is_empty() && !is_always_so(name)) {
             bits |= SqlMode::NAMES
                 .iter()
                 .find(|(known, _)| known.eq_ignore_ascii_case(name))?

@@ -64,6 +64,14 @@ impl Variable {
     }
 }
 
+/// Whether a start would take a value.
+///
+/// # Errors
+/// 1193, 1231, 1235.
+pub fn check_start_up(name: &str, value: &str) -> Result<()> {
+    StartUp::new(&[(name.to_owned(), value.to_owned())]).map(drop)
+}
+
 /// The values that a server begins with.
 pub(super) struct StartUp {
     /// In the table's order.
@@ -199,7 +207,6 @@ mod tests {
     fn harmless_options_without_effect_are_told_of_in_one_line() {
         let start_up = start(&[
             ("innodb_flush_method", "O_DIRECT"),
-            ("event_scheduler", "ON"),
             ("max-binlog-size", "100M"),
             ("key_buffer_size", "16M"),
             ("skip_name_resolve", "ON"),
@@ -211,12 +218,11 @@ mod tests {
             start_up.warnings,
             [
                 "These options have no effect in Porpoise: innodb_flush_method=O_DIRECT, \
-                 event_scheduler=ON, max-binlog-size=100M, key_buffer_size=16M, \
+                 max-binlog-size=100M, key_buffer_size=16M, \
                  thread_handling=no-such-thing, innodb_autoinc_lock_mode=seventeen"
             ]
         );
         // Facts stay what they are.
-        assert_eq!(value(&start_up, "event_scheduler"), Value::text("DISABLED"));
         assert_eq!(
             value(&start_up, "innodb_flush_method"),
             Value::text("fsync")

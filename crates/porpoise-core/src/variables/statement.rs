@@ -17,9 +17,14 @@ pub struct StatementContext {
     /// The statement changes rows: strict mode makes errors of what its expressions would only warn
     /// of.
     pub changes_rows: bool,
+    /// The statement inserts one given row: NULL for a NOT NULL column is an error in any mode, in
+    /// ON DUPLICATE KEY UPDATE as well.
+    pub refuses_null: bool,
     /// A scan read far more rows than its plan expected, or found far fewer: a plan made for the
     /// statement's own literals may be better.
     pub is_misplanned: bool,
+    /// LAST_INSERT_ID(expr) has been computed: its value is what the OK packet tells.
+    pub gave_insert_id: bool,
     /// How many rows its scans have read, before any filter.
     pub rows_examined: u64,
     /// A scan read a whole table, or a whole index.
@@ -37,7 +42,9 @@ impl StatementContext {
             keeps_absent_locks: true,
             ignores_errors: false,
             changes_rows: false,
+            refuses_null: false,
             is_misplanned: false,
+            gave_insert_id: false,
             rows_examined: 0,
             uses_no_index: false,
             keeps_diagnostics: false,
@@ -48,5 +55,6 @@ impl StatementContext {
     pub fn begin_change(&mut self, ignores_errors: bool) {
         self.ignores_errors = ignores_errors;
         self.changes_rows = true;
+        self.refuses_null = false;
     }
 }

@@ -64,6 +64,27 @@ pub struct Variable {
     pub(super) apply: Option<fn(&mut SessionVars, &Value)>,
 }
 
+impl Variable {
+    /// Whether SET takes a global value while the database is open.
+    pub fn is_dynamic(&self) -> bool {
+        !matches!(
+            self.usage,
+            Use::AtStart | Use::ReadOnly | Use::DefaultAtStart
+        )
+    }
+
+    /// Whether a value may be kept for the next start: not of what has to be known before the data
+    /// folder is.
+    pub fn is_persistent(&self) -> bool {
+        const READ_BY_THE_ENGINE: &[&str] = &[
+            "back_log",
+            "disconnect_on_expired_password",
+            "skip_name_resolve",
+        ];
+        self.is_dynamic() || READ_BY_THE_ENGINE.contains(&self.name)
+    }
+}
+
 impl std::fmt::Debug for Variable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
@@ -107,7 +128,7 @@ const fn int(min: i64, max: u64) -> Kind {
     Kind::Int { min, max }
 }
 
-use Kind::{Bool, Choice, Text, Words};
+use Kind::{Bool, Choice, Text, WordSet, Words};
 use Scope::{Both, Global, Session};
 use Use::{AtStart, DefaultAtStart, DefaultOnly, Inert, ReadOnly, SetGlobal, Settable};
 
@@ -137,6 +158,7 @@ pub static VARIABLES: &[Variable] = &[
     applied("autocommit", Bool, "1", |s, v| {
         s.autocommit = unsigned(v) != 0
     }),
+    row("automatic_sp_privileges", Global, Bool, "1", Settable),
     row("back_log", Global, int(AUTOSIZED, 65_535), "-1", AtStart),
     row("basedir", Global, Text, "/usr/", ReadOnly),
     row("big_tables", Both, Bool, "0", Inert),
@@ -321,8 +343,8 @@ pub static VARIABLES: &[Variable] = &[
         "event_scheduler",
         Global,
         Choice(&["OFF", "ON", "DISABLED"]),
-        "DISABLED",
-        ReadOnly,
+        "OFF",
+        Settable,
     ),
     row(
         "explain_format",
@@ -426,7 +448,7 @@ pub static VARIABLES: &[Variable] = &[
         "innodb_buffer_pool_size",
         Global,
         int(5_242_880, U64),
-        "37748736",
+        "134217728",
         AtStart,
     ),
     row(
@@ -508,7 +530,7 @@ pub static VARIABLES: &[Variable] = &[
     row(
         "log_output",
         Global,
-        Choice(&["NONE", "FILE"]),
+        WordSet(&["NONE", "FILE", "TABLE"]),
         "FILE",
         Settable,
     ),
@@ -605,6 +627,19 @@ pub static VARIABLES: &[Variable] = &[
     ),
     row("max_sort_length", Both, int(4, 8_388_608), "1024", Inert),
     row("max_sp_recursion_depth", Both, int(0, 255), "0", Settable),
+    applied(
+        "max_tmp_session_space_usage",
+        int(0, U64),
+        "1099511627776",
+        |s, v| s.memory.space().set_limit(unsigned(v)),
+    ),
+    row(
+        "max_tmp_total_space_usage",
+        Global,
+        int(0, U64),
+        "1099511627776",
+        Settable,
+    ),
     row("max_user_connections", Both, int(0, U32), "0", SetGlobal),
     applied("min_examined_row_limit", int(0, U64), "0", |s, v| {
         s.min_examined_row_limit = unsigned(v)
@@ -699,7 +734,7 @@ pub static VARIABLES: &[Variable] = &[
         "512",
         AtStart,
     ),
-    row("persisted_globals_load", Global, Bool, "1", ReadOnly),
+    row("persisted_globals_load", Global, Bool, "1", AtStart),
     row("pid_file", Global, Text, "", AtStart),
     row("plugin_dir", Global, Text, "", ReadOnly),
     row("port", Global, int(0, 65_535), "3306", AtStart),
@@ -926,7 +961,7 @@ pub static VARIABLES: &[Variable] = &[
     row("tls_ciphersuites", Global, Text, "NULL", Settable),
     row("tls_version", Global, Text, "TLSv1.2,TLSv1.3", Settable),
     row("tmp_table_size", Both, int(1024, U64), "16777216", Inert),
-    row("tmpdir", Global, Text, "/tmp", ReadOnly),
+    row("tmpdir", Global, Text, "/tmp", AtStart),
     row(
         "transaction_alloc_block_size",
         Both,
@@ -1024,7 +1059,7 @@ pub static VARIABLES: &[Variable] = &[
     row("warning_count", Session, int(0, U32), "0", ReadOnly),
     row("windowing_use_high_precision", Both, Bool, "1", Inert),
     row("worker_threads", Global, int(0, 1024), "0", AtStart),
-    row("xa_detach_on_prepare", Both, Bool, "1", Inert),
+    row("xa_detach_on_prepare", Both, Bool, "1", Settable),
 ];
 
 /// A variable's position in the table, which is its position in the arrays of values.

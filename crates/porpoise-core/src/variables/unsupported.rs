@@ -364,7 +364,6 @@ const VALUES: &[&str] = &[
 /// As [`VALUES`], of switches, and of options whose value may be left out.
 const SWITCHES: &[&str] = &[
     "allow_suspicious_udfs",
-    "automatic_sp_privileges",
     "avoid_temporal_upgrade",
     "binlog_annotate_row_events",
     "binlog_direct_non_transactional_updates",

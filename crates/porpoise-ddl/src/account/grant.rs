@@ -2,8 +2,10 @@
 
 use compact_str::CompactString;
 use porpoise_accounts::policy::now_us;
+use porpoise_accounts::routine::{RoutineGrant, RoutineName};
 use porpoise_accounts::{Grants, SchemaGrant, TableGrant};
 use porpoise_catalog::Relation;
+use porpoise_catalog::program::ProgramKind;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::privilege::{DYNAMIC, PRIVILEGES, Privilege, Set, level};
 use porpoise_session::check::grants;
@@ -25,6 +27,7 @@ enum Target {
     Global,
     Schema(CompactString),
     Table(CompactString, CompactString),
+    Routine(RoutineName),
 }
 
 fn add(grants: &mut Grants, spec: &GrantSpec, grant_option: bool) {
@@ -49,6 +52,12 @@ fn add(grants: &mut Grants, spec: &GrantSpec, grant_option: bool) {
                 privileges: spec.privileges,
             }),
         },
+        Target::Routine(routine) => grants.add_on_routine(RoutineGrant {
+            routine: routine.clone(),
+            privileges: spec.privileges,
+            grantor: spec.grantor.clone(),
+            granted_us: now_us(),
+        }),
         Target::Table(schema, table) => {
             let position = grants
                 .tables
@@ -104,6 +113,15 @@ fn take(grants: &mut Grants, spec: &GrantSpec, name: &Name) -> Result<()> {
             grant.privileges = grant.privileges.without(spec.privileges);
             grants.schemas.retain(|grant| !grant.privileges.is_empty());
         }
+        Target::Routine(routine) => {
+            let mut granted = grants.routines.iter_mut();
+            let Some(grant) = granted.find(|grant| grant.routine.is(routine)) else {
+                let named = &routine.name;
+                return Err(Error::no_such_routine_grant(&name.0, &name.1, named));
+            };
+            grant.privileges = grant.privileges.without(spec.privileges);
+            grants.routines.retain(|grant| !grant.privileges.is_empty());
+        }
         Target::Table(schema, table) => {
             let Some(grant) = grants
                 .tables
@@ -151,8 +169,14 @@ impl AccountStatement<'_> {
                     .map_or_else(current, |schema| Ok(schema.0.clone()))?;
                 (Target::Table(schema, name.name.0.clone()), level::TABLE)
             }
-            ast::GrantObject::Function(_) | ast::GrantObject::Procedure(_) => {
-                return Err(Error::not_supported_yet("privileges on stored routines"));
+            ast::GrantObject::Function(name) | ast::GrantObject::Procedure(name) => {
+                let schema = name.schema.as_ref();
+                let routine = RoutineName {
+                    schema: schema.map_or_else(current, |schema| Ok(schema.0.clone()))?,
+                    name: name.name.0.clone(),
+                    is_function: matches!(object, ast::GrantObject::Function(_)),
+                };
+                (Target::Routine(routine), level::ROUTINE)
             }
         };
         let mut spec = GrantSpec {
@@ -240,11 +264,27 @@ impl AccountStatement<'_> {
             Target::Schema(schema) => Err(Error::db_access_denied(user, host, schema)),
             Target::Table(schema, table) if own.on_table(schema, table).contains(needed) => Ok(()),
             Target::Table(_, table) => Err(Error::table_access_denied("GRANT", user, host, table)),
+            Target::Routine(routine) if own.on_routine(routine).contains(needed) => Ok(()),
+            Target::Routine(routine) => {
+                let named = format!("{}.{}", routine.schema, routine.name);
+                Err(Error::routine_access_denied("grant", user, host, named))
+            }
         }
     }
 
-    /// A table that privileges are granted on exists, and so do the columns.
+    /// A table or routine that privileges are granted on exists, and so do the columns.
     fn check_object(&self, spec: &GrantSpec) -> Result<()> {
+        if let Target::Routine(routine) = &spec.target {
+            let kind = match routine.is_function {
+                true => ProgramKind::Function,
+                false => ProgramKind::Procedure,
+            };
+            let catalog = self.shared.catalog.load();
+            return match catalog.program(&routine.schema, kind, &routine.name) {
+                Some(_) => Ok(()),
+                None => Err(Error::routine_does_not_exist(kind.name(), &routine.name)),
+            };
+        }
         let Target::Table(schema, table) = &spec.target else {
             return Ok(());
         };

@@ -8,6 +8,7 @@ mod grant;
 mod options;
 mod password;
 mod proxy;
+pub mod routine;
 
 use std::sync::Arc;
 

@@ -276,6 +276,10 @@ pub(super) fn apply_options(
     options: &[&ast::TableOption],
 ) -> Result<()> {
     let options = Options::read(options.iter().copied(), &record.name, ddl.session)?;
+    options.warn_of_directories(ddl.session);
+    if options.encrypted == Some(true) {
+        return Err(Error::no_master_key());
+    }
     let old = Collation::by_id(record.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI);
     record.collation = options.collation(old)?.id();
     if let Some(comment) = options.comment {
@@ -519,6 +523,7 @@ pub(super) fn convert_charset(
                 return Err(Error::column_length_too_big(&column.name, most));
             }
             column.ty = converted_type(&column.ty, to);
+            column.explicit_collation = false;
         }
     }
     Ok(())

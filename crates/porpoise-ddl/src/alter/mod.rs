@@ -3,8 +3,8 @@
 //! 1. Every action edits the table's record, in the order written ([`edit`]). Other sessions go on
 //!    reading and writing, but none alters the table (SHARED_UPGRADABLE).
 //! 2. [`Work::of`] compares the result with the table, and says what must be done to the rows.
-//! 3. Nothing (names, defaults, comments, longer VARCHARs): the new definition takes the old
-//!    spaces. New indexes only: they are built beside the table. Otherwise every row moves into new
+//! 3. Nothing (names, defaults, comments, longer VARCHARs, new columns that have the same value in
+//!    all rows): the new definition takes the old spaces. New indexes only: they are built beside the table. Otherwise every row moves into new
 //!    spaces. Where rows are looked at, writers wait from here on (SHARED_NO_WRITE).
 //! 4. When the last reader has left (EXCLUSIVE), one catalog change puts the new definition in
 //!    place and drops the spaces that it no longer needs.
@@ -17,8 +17,8 @@ use std::sync::atomic::Ordering;
 
 use compact_str::CompactString;
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
-use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{CatalogChange, Check, Relation, Statistics, Table};
+use porpoise_catalog::record::{AddedRecord, ColumnRecord, TableRecord};
+use porpoise_catalog::{CatalogChange, Check, Statistics, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
 use porpoise_mdl::{MdlTicket, Mode};
@@ -29,7 +29,7 @@ use porpoise_storage::SpaceId;
 use crate::table;
 use crate::{Ddl, Name, copy, foreign_keys, lock, rename};
 use edit::{apply_options, edit, follow_columns};
-use work::{Work, copies_rows, do_work, place};
+use work::{Work, copies_rows, do_work, next_step, place};
 
 /// What the actions ask for that the edited record does not hold.
 #[derive(Default)]
@@ -41,9 +41,32 @@ struct AlterSpec {
     auto_increment: Option<u64>,
     /// FORCE: the rows move even if nothing else asks for it.
     force: bool,
-    /// ALGORITHM=COPY: the rows are copied, and count as affected.
-    copies: bool,
+    /// With COPY the rows are copied, and count as affected.
+    algorithm: Algorithm,
     renames: foreign_keys::Renames,
+}
+
+/// `ALGORITHM = …`: how the rows get their new form.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Algorithm {
+    #[default]
+    Default,
+    /// Without a look at the rows.
+    Instant,
+    InPlace,
+    Copy,
+}
+
+impl Algorithm {
+    fn named(name: Option<&ast::Ident>) -> Result<Algorithm> {
+        Ok(match name.map(|name| name.as_str()) {
+            None | Some("DEFAULT") => Algorithm::Default,
+            Some("INSTANT") => Algorithm::Instant,
+            Some("INPLACE") => Algorithm::InPlace,
+            Some("COPY") => Algorithm::Copy,
+            Some(other) => return Err(Error::unknown_alter_algorithm(other)),
+        })
+    }
 }
 
 /// A new definition that is ready to be filled and installed.
@@ -68,13 +91,11 @@ pub fn alter(
     actions: &[ast::AlterAction],
     algorithm: Option<&ast::Ident>,
 ) -> Result<Completion> {
+    let algorithm = Algorithm::named(algorithm)?;
     let name = ddl.resolve(name)?;
-    if let Some(completion) = rename_view(ddl, &name, actions)? {
-        return Ok(completion);
-    }
     let (table, mut held) = lock_table(ddl, &name, actions)?;
     let (mut record, mut spec) = edit_record(ddl, &table, actions)?;
-    spec.copies = algorithm.is_some_and(|name| name.eq_ignore_ascii_case("COPY"));
+    spec.algorithm = algorithm;
     record.version = ddl.shared.dictionary.next_version();
     if spec.auto_increment.is_some() {
         // The counter is compared while nobody counts.
@@ -183,7 +204,7 @@ fn edit_record(
 
 /// Decides what has to be done to the rows, and allocates the spaces for it.
 fn plan_work(
-    ddl: &Ddl<'_>,
+    ddl: &mut Ddl<'_>,
     table: &Arc<Table>,
     mut record: TableRecord,
     spec: &AlterSpec,
@@ -194,11 +215,21 @@ fn plan_work(
         .counter(table.space)
         .max(table.state.auto_increment.load(Ordering::Relaxed));
     let lowers_counter = spec.auto_increment.is_some_and(|next| next < counter);
-    let work = if spec.force || spec.copies || lowers_counter {
+    let copies = spec.algorithm == Algorithm::Copy;
+    let work = if spec.force || copies || lowers_counter {
         Work::Rebuild
     } else {
         Work::of(table, &record)
     };
+    let work = match work {
+        Work::Rebuild => Work::Rebuild,
+        work if leave_rows(ddl, table, &mut record)? => work,
+        _ => Work::Rebuild,
+    };
+    if work == Work::Rebuild {
+        record.forget_added();
+    }
+    check_algorithm(table, &record, &work, spec)?;
     let fresh = place(ddl, &mut record, &work);
     let new = Arc::new(table::bind(&record, Arc::clone(&table.state))?);
     let is_old = |check: &Check| {
@@ -211,13 +242,61 @@ fn plan_work(
     let checks_keys = ddl.session.foreign_key_checks && has_new_keys;
     Ok(Altered {
         checks_keys,
-        copies: checks_rows || checks_keys || copies_rows(table, &record) || spec.copies,
+        copies: checks_rows || checks_keys || copies_rows(table, &record) || copies,
         record,
         table: new,
         work,
         fresh,
         checks_rows,
     })
+}
+
+/// Gives new columns their value in the rows that are there, which don't have to be touched then.
+/// `false` if they have to.
+fn leave_rows(ddl: &mut Ddl<'_>, table: &Table, record: &mut TableRecord) -> Result<bool> {
+    for column in &mut record.columns {
+        // A column that is declared anew is the one that rows may be without.
+        let added = column
+            .origin
+            .and_then(|at| table.columns[at].added.as_ref());
+        column.added = added.map(|added| AddedRecord::of(added, &column.ty));
+    }
+    let is_new = |column: &ColumnRecord| column.origin.is_none();
+    if !record.columns.iter().any(is_new) {
+        return Ok(true);
+    }
+    let Some(step) = next_step(record) else {
+        return Ok(false);
+    };
+    let bound = Arc::new(table::bind(record, Arc::clone(&table.state))?);
+    let values = copy::values_of_added(ddl, &bound, |at| is_new(&record.columns[at]));
+    // A copy says which row has no value, if there is one.
+    let Ok(values) = values else {
+        return Ok(false);
+    };
+    for (at, value) in values {
+        let column = &mut record.columns[at];
+        column.added = Some(AddedRecord::new(step, value, &column.ty));
+    }
+    Ok(true)
+}
+
+/// Refuses what the named algorithm can't do (MySQL 8.4 manual, 15.1.9).
+fn check_algorithm(
+    table: &Table,
+    record: &TableRecord,
+    work: &Work,
+    spec: &AlterSpec,
+) -> Result<()> {
+    let (what, instead) = match spec.algorithm {
+        Algorithm::Instant if copies_rows(table, record) => ("ALGORITHM=INSTANT", "ALGORITHM=COPY"),
+        Algorithm::Instant if *work != Work::Nothing => {
+            ("ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE")
+        }
+        Algorithm::InPlace if copies_rows(table, record) => ("ALGORITHM=INPLACE", "ALGORITHM=COPY"),
+        _ => return Ok(()),
+    };
+    Err(Error::alter_operation_not_supported(what, instead))
 }
 
 /// Fills the new spaces, and checks rows against new constraints. Returns how many rows were read.
@@ -265,32 +344,6 @@ fn reaches_others(actions: &[ast::AlterAction]) -> bool {
         )
     };
     !actions.iter().all(stays_here)
-}
-
-/// ALTER TABLE view RENAME TO: the one thing it can do to a view.
-fn rename_view(
-    ddl: &mut Ddl<'_>,
-    name: &Name,
-    actions: &[ast::AlterAction],
-) -> Result<Option<Completion>> {
-    let is_view = matches!(
-        ddl.shared
-            .catalog
-            .load()
-            .relation(&name.schema, &name.table),
-        Some(Relation::View(_))
-    );
-    match actions {
-        [ast::AlterAction::RenameTable(new)] if is_view && ddl.temporary(name).is_none() => {
-            let new = ddl.resolve(new)?;
-            let _held = lock::relations(ddl, &[name.clone(), new.clone()])?;
-            let mut change = CatalogChange::begin(ddl.shared.definitions());
-            rename::move_relation(ddl, &mut change, name, &new)?;
-            change.commit()?;
-            Ok(Some(Completion::default()))
-        }
-        _ => Ok(None),
-    }
 }
 
 /// Puts the new definition in place of the old one, and drops the spaces that it doesn't use.

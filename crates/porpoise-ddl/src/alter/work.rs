@@ -1,5 +1,6 @@
 //! What an ALTER TABLE has to do to the rows: nothing, build indexes, or move every row into new
-//! spaces.
+//! spaces. Rows stay as they are where columns are added that have the same value in all of them
+//! ([`porpoise_types::RowLayout`]).
 
 use std::sync::Arc;
 
@@ -7,9 +8,9 @@ use porpoise_catalog::record::{ColumnRecord, DefaultRecord, IndexRecord, TableRe
 use porpoise_catalog::{IndexKind, Table};
 use porpoise_core::error::Result;
 use porpoise_storage::SpaceId;
-use porpoise_types::DataType;
+use porpoise_types::{DataType, EXTENSIONS_MAX};
 
-use crate::{Ddl, copy};
+use crate::{Ddl, copy, index_build};
 
 /// What has to be done to the rows.
 #[derive(Debug, PartialEq)]
@@ -22,12 +23,20 @@ pub(super) enum Work {
 
 impl Work {
     pub(super) fn of(table: &Table, record: &TableRecord) -> Work {
-        let same_columns = table.columns.len() == record.columns.len()
-            && record
-                .columns
-                .iter()
-                .enumerate()
-                .all(|(at, column)| column.origin == Some(at) && keeps_rows(table, record, at));
+        let kept = (0..record.columns.len())
+            .filter_map(|at| record.columns[at].origin.map(|origin| (origin, at)));
+        let keeps_columns = kept
+            .clone()
+            .map(|(origin, _)| origin)
+            .eq(0..table.columns.len())
+            && kept
+                .clone()
+                .all(|(origin, at)| keeps_rows(table, record, origin, at));
+        let mut new_columns = record
+            .columns
+            .iter()
+            .filter(|column| column.origin.is_none());
+        let leaves_rows = new_columns.all(may_be_missing);
         let primary = |indexes: &[IndexRecord]| {
             indexes
                 .first()
@@ -39,7 +48,7 @@ impl Work {
             (Some(_), true) => primary(&record.indexes) == Some(0),
             _ => false,
         };
-        if !same_columns || !primary_kept {
+        if !keeps_columns || !leaves_rows || !primary_kept {
             return Work::Rebuild;
         }
         let new: Vec<usize> = (0..record.indexes.len())
@@ -53,9 +62,30 @@ impl Work {
     }
 }
 
+/// Whether rows may do without a new column, as its value is the same in all of them.
+fn may_be_missing(column: &ColumnRecord) -> bool {
+    column.generated.is_none()
+        && !column.auto_increment
+        && !matches!(column.default, DefaultRecord::Expression(_))
+}
+
+/// The step in which new columns are added to rows that stay as they are; `None` if there were so
+/// many that the rows are to be written anew.
+pub(super) fn next_step(record: &TableRecord) -> Option<u16> {
+    let added = record
+        .columns
+        .iter()
+        .filter_map(|column| column.added.as_ref());
+    let mut steps: Vec<u16> = added.map(|added| added.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let last = steps.last().copied().unwrap_or_default();
+    (steps.len() < EXTENSIONS_MAX).then_some(last + 1)
+}
+
 /// Whether a column's stored values, in rows and in keys, are as good for its new definition.
-pub(super) fn keeps_rows(table: &Table, record: &TableRecord, at: usize) -> bool {
-    let (old, new) = (&table.columns[at], &record.columns[at]);
+fn keeps_rows(table: &Table, record: &TableRecord, origin: usize, at: usize) -> bool {
+    let (old, new) = (&table.columns[origin], &record.columns[at]);
     let in_key = record.indexes.iter().any(|index| {
         index
             .parts
@@ -72,7 +102,7 @@ pub(super) fn keeps_rows(table: &Table, record: &TableRecord, at: usize) -> bool
     same_generated && nullable_ok && !becomes_auto && keeps_values(&old.ty, &new.ty, in_key)
 }
 
-pub(super) fn keeps_values(old: &DataType, new: &DataType, in_key: bool) -> bool {
+fn keeps_values(old: &DataType, new: &DataType, in_key: bool) -> bool {
     use DataType as T;
     match (old, new) {
         (old, new) if old == new => true,
@@ -173,7 +203,7 @@ pub(super) fn do_work(
     match work {
         Work::Nothing => Ok(0),
         Work::Indexes(positions) => {
-            copy::build_indexes(ddl, new, positions)?;
+            index_build::build_indexes(ddl, new, positions)?;
             Ok(0)
         }
         Work::Rebuild => {

@@ -266,10 +266,9 @@ impl Alteration<'_> {
                 ));
             }
             if self.checks && self.changed(name) {
+                let child = format!("{}.{}", child.schema, child.name);
                 return Err(Error::foreign_key_parent_column_changed(
-                    name,
-                    &key.name,
-                    &child.name,
+                    name, &key.name, child,
                 ));
             }
         }

@@ -108,6 +108,7 @@ fn add_hidden(
     record.columns.push(ColumnRecord {
         name: name.clone(),
         ty: DataType::Null,
+        explicit_collation: false,
         nullable: true,
         default: DefaultRecord::None,
         on_update_now: false,
@@ -119,6 +120,7 @@ fn add_hidden(
         invisible: true,
         hidden: true,
         comment: String::new(),
+        added: None,
         origin: None,
     });
     name

@@ -20,7 +20,7 @@ use crate::column;
 use keys::{complete_hidden, complete_keys, stored_bytes};
 
 pub use keys::{add_column_keys, add_index, forget_hidden};
-pub use options::Options;
+pub use options::{Options, is_encrypted};
 
 const COLUMNS_MAX: usize = 4096;
 /// Of a row without its BLOBs and TEXTs.

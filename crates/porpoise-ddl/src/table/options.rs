@@ -51,6 +51,22 @@ pub struct Options {
     pub comment: Option<String>,
     pub engine: bool,
     pub printed: Vec<(CompactString, String)>,
+    /// `ENCRYPTION`.
+    pub encrypted: Option<bool>,
+    /// `DATA DIRECTORY` and `INDEX DIRECTORY`, as they are called.
+    directories: Vec<CompactString>,
+}
+
+/// What `ENCRYPTION` says.
+///
+/// # Errors
+/// 3184.
+pub fn is_encrypted(option: &[u8]) -> Result<bool> {
+    match option {
+        [] | [b'N' | b'n'] => Ok(false),
+        [b'Y' | b'y'] => Ok(true),
+        _ => Err(Error::invalid_encryption()),
+    }
 }
 
 impl Options {
@@ -84,10 +100,46 @@ impl Options {
                 ast::TableOption::RowFormat(format) => {
                     read.print("ROW_FORMAT", format.to_ascii_uppercase())
                 }
-                ast::TableOption::Other(name, value) => read.print(name, text(Some(value))),
+                ast::TableOption::Other(name, value) => read.other(name, value)?,
             }
         }
         Ok(read)
+    }
+
+    fn other(&mut self, name: &str, value: &[u8]) -> Result<()> {
+        match name.to_ascii_uppercase().as_str() {
+            "ENCRYPTION" => self.encrypted = Some(is_encrypted(value)?),
+            directory if directory.ends_with(" DIRECTORY") => {
+                self.directories.push(directory.into());
+            }
+            _ => self.print(name, String::from_utf8_lossy(value).into_owned()),
+        }
+        Ok(())
+    }
+
+    /// Whether a new table's rows may be where the options say, and as they say. There is no keyring
+    /// to encrypt with, and all tables are in one folder.
+    ///
+    /// # Errors
+    /// 3185, 3121, 1478.
+    pub fn check_placement(&self, encrypted: bool, session: &SessionState) -> Result<()> {
+        if self.encrypted.unwrap_or(encrypted) {
+            return Err(Error::no_master_key());
+        }
+        match self.directories.first() {
+            Some(_) if session.sql_mode.no_dir_in_create() => Ok(()),
+            Some(option) if option.starts_with("DATA") => Err(Error::unknown_directory()),
+            Some(option) => Err(Error::unsupported_create_option(option.as_str())),
+            None => Ok(()),
+        }
+    }
+
+    /// ALTER TABLE moves nothing.
+    pub fn warn_of_directories(&self, session: &mut SessionState) {
+        for option in &self.directories {
+            let ignored = Error::option_ignored(option.as_str());
+            session.warn(Level::Warning, ignored.into_condition());
+        }
     }
 
     fn print(&mut self, name: &str, value: String) {

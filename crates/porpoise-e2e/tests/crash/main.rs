@@ -11,9 +11,10 @@
 //! server is killed at a random moment, or in the middle of a checkpoint, or while it recovers from
 //! the last kill. After the next start it must hold each model as it was, or with the one statement
 //! or COMMIT that was under way when the server died. Every index must agree with its table
-//! ([`index`]), and AUTO_INCREMENT must not have gone back. All rounds use the same folder, so that
-//! damage that shows late shows, too. [`damage`] cuts and flips bytes of the log of a killed
-//! server.
+//! ([`index`]), and AUTO_INCREMENT must not have gone back. XA branches are killed by themselves
+//! ([`branches`]), and so are statements that write very many rows ([`bulk`]). All rounds use the
+//! same folder, so that damage that shows late shows, too. [`damage`] cuts and flips bytes of the
+//! log of a killed server.
 //!
 //! A few rounds run by default. The long run, and the same test on MariaDB, to see that it asks for
 //! no more than MySQL promises:
@@ -26,6 +27,8 @@
 //! `PORPOISE_BIN` names another server program than this build's. A failed run keeps its folder and
 //! prints where it is.
 
+mod branches;
+mod bulk;
 mod damage;
 mod definer;
 mod index;
@@ -302,6 +305,16 @@ fn what_was_acknowledged_survives_a_kill_and_nothing_is_there_in_part() {
 #[ignore = "about MariaDB"]
 fn mariadb_survives_too() {
     survives(Product::MariaDb, rounds(6));
+}
+
+#[test]
+fn prepared_branches_survive_a_kill_with_their_locks() {
+    branches::survive(rounds(8));
+}
+
+#[test]
+fn statements_of_very_many_rows_are_whole_or_not_there_after_a_kill() {
+    bulk::survive(rounds(8));
 }
 
 #[test]

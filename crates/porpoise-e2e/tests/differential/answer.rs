@@ -55,6 +55,23 @@ impl Answer {
         }
     }
 
+    /// Whether two answers have the same rows but for numbers that differ by so much, relative to
+    /// the greater one.
+    pub fn is_roughly(&self, other: &Answer, by: f64) -> bool {
+        let (Answer::Rows(a), Answer::Rows(b)) = (self, other) else {
+            return false;
+        };
+        let number = |value: &Option<Vec<u8>>| -> Option<f64> {
+            std::str::from_utf8(value.as_deref()?).ok()?.parse().ok()
+        };
+        let near = |(a, b): (&Option<Vec<u8>>, &Option<Vec<u8>>)| match (number(a), number(b)) {
+            (Some(a), Some(b)) => (a - b).abs() <= by * a.abs().max(b.abs()).max(1.0),
+            _ => fold(a) == fold(b),
+        };
+        let rows_near = |(a, b): (&Row, &Row)| a.iter().zip(b).all(near);
+        a.len() == b.len() && a.iter().zip(b).all(rows_near)
+    }
+
     /// Refused because a text that isn't a constant might have characters that latin1 lacks. A plan
     /// of Porpoise serves all literals, so that it can't look at one beforehand; it loses nothing,
     /// as it stores texts of all character sets alike.
@@ -145,7 +162,8 @@ fn fold(value: &Option<Vec<u8>>) -> String {
     if text.contains(['.', 'e'])
         && let Ok(number) = text.parse::<f64>()
     {
-        return format!("{number:.12e}");
+        // There is no negative zero among exact numbers.
+        return format!("{:.12e}", number + 0.0);
     }
     let folded = text.trim_end().to_lowercase().replace("ss", "s");
     // ß equals s in some collations, ss in others.

@@ -1,6 +1,6 @@
 //! Random SQL, which Porpoise and MariaDB have to answer alike, and Porpoise by every access path.
 //!
-//! Each seed makes a schema, rows and a run of statements ([`generator`]). A query goes to
+//! Each seed makes a schema, rows and a run of statements (`porpoise_lab::fuzz::random_sql`). A query goes to
 //!
 //! ```text
 //!  MariaDB ─────────────────┐
@@ -25,9 +25,10 @@
 //! PORPOISE_SEEDS=17..18 cargo test -p porpoise-e2e --test differential -- --nocapture
 //! ```
 //!
-//! Where the servers differ, MariaDB is asked again, with parts of its optimizer switched off and
-//! on copies without keys. If it then answers as Porpoise does, it contradicts itself, which is
-//! counted apart. MySQL can be asked instead of MariaDB, where one runs:
+//! Where the servers differ, MariaDB is asked again, with parts of its optimizer switched off, on
+//! copies without keys, and with comparisons instead of lists of rows. If it then answers as Porpoise
+//! does, it contradicts itself, which is counted apart; so is what differs for a known reason
+//! ([`known`]). MySQL can be asked instead of MariaDB, where one runs:
 //!
 //! ```sh
 //! PORPOISE_MYSQL_SOCKET=/run/mysqld/mysqld.sock PORPOISE_SEEDS=1..500 \
@@ -38,8 +39,8 @@
 //! one that differs.
 
 mod answer;
-mod generator;
-mod oracles;
+mod known;
+mod programs;
 mod templates;
 mod trial;
 
@@ -78,9 +79,13 @@ fn search(peer: Product) {
     let Findings {
         statements,
         differences,
+        known,
         contradictions,
         crashes,
     } = trial.findings;
+    for (reason, count) in known {
+        println!("{count:5} known: {reason}");
+    }
     println!(
         "seeds {seeds:?}: {statements} statements, {differences} differences; {contradictions} \
          answers that {peer:?} contradicts itself; it ended {crashes} times"

@@ -171,7 +171,17 @@ fn differ(theirs: &Answer, ours: &Answer) -> bool {
 #[test]
 #[ignore = "needs a MySQL server, named by PORPOISE_MYSQL_SOCKET"]
 fn functions_of_all_types_on_mysql() {
-    let servers = [Product::MySql, Product::Porpoise].map(Server::start);
+    compare_with(Product::MySql);
+}
+
+#[test]
+#[ignore = "prints what differs from MariaDB, for somebody to read: much is as MySQL has it"]
+fn functions_of_all_types_on_mariadb() {
+    compare_with(Product::MariaDb);
+}
+
+fn compare_with(peer: Product) {
+    let servers = [peer, Product::Porpoise].map(Server::start);
     let connect = |server: &Server| server.connect(Route::UnixSocket, "").expect("root logs in");
     let [mut theirs, mut ours]: [Wire; 2] = [connect(&servers[0]), connect(&servers[1])];
     for sql in set_up() {

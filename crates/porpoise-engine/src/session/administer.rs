@@ -10,11 +10,16 @@ use porpoise_ddl::account::{self as account, is_account_statement};
 use porpoise_ddl::{self as ddl, Ddl, histogram, maintain};
 use porpoise_infoschema::show::{self, ShowResult, no_routine};
 use porpoise_mdl as mdl;
+use porpoise_planner::Variables;
+use porpoise_programs::filling;
 use porpoise_session::check::{self, Privileged};
+use porpoise_session::session_state::StatementInputs;
+use porpoise_session::set_variable::reset_persisted;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
+use porpoise_types::{DataType, Value};
 
-use crate::session::Session;
+use crate::session::{Session, event};
 
 /// Runs a statement that changes definitions or accounts, shows or maintains something, or locks
 /// tables.
@@ -22,6 +27,8 @@ pub(super) fn administer(
     session: &mut Session,
     statement: Privileged<'_, ast::Statement>,
     sql: &[u8],
+    types: &[DataType],
+    parameters: &[Value],
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
     let statement = statement.get();
@@ -43,12 +50,40 @@ pub(super) fn administer(
         true => Some(session.state.begin_change(&shared.locks, &control)?),
         false => None,
     };
+    let changes_files = match statement {
+        ast::Statement::LockTables(_) => false,
+        ast::Statement::Maintain { .. } => is_for_read_write(statement),
+        _ => changes,
+    };
+    let _files = match changes_files && session.state.backup_lock.is_none() {
+        true => Some(mdl::intend_change_of_files(
+            session.state.requester(&shared.locks),
+        )?),
+        false => None,
+    };
     if changes {
         // It may have waited while `read_only` was switched on.
         check::check_writable(&session.state, &shared.variables)?;
     }
-    let mut completion = if ddl::is_ddl(statement) {
-        ddl::execute(&shared, &mut session.state, sql, statement)?
+    let mut completion = if event::has_schedule(statement) {
+        let schedule = event::schedule(session, statement, sql)?;
+        ddl::event::execute(&shared, &mut session.state, sql, statement, schedule)?
+    } else if let ast::Statement::CreateTable(create) = statement
+        && create.temporary
+        && let Some(query) = &create.query
+    {
+        let parts = (statement, &**create, &**query);
+        return create_from_query(session, parts, sql, (types, parameters), reply);
+    } else if ddl::is_ddl(statement) {
+        let scope = session.programs.scope.clone();
+        let inputs = StatementInputs {
+            variables: scope.as_deref().map(|scope| scope as &dyn Variables),
+            types,
+            values: parameters,
+        };
+        let executed = ddl::execute(&shared, &mut session.state, sql, statement, inputs);
+        session.close_changed_handlers();
+        executed?
     } else if is_account_statement(statement) {
         let generated = account::execute(&shared, &mut session.state, statement)?;
         if let Some((columns, rows)) = generated {
@@ -63,6 +98,51 @@ pub(super) fn administer(
     session.state.row_count = completion.affected_rows as i64;
     reply.ok(&completion)?;
     Ok(None)
+}
+
+/// CREATE TEMPORARY TABLE … SELECT: its rows are written in the session's transaction, if one has
+/// begun.
+fn create_from_query(
+    session: &mut Session,
+    (statement, create, query): (&ast::Statement, &ast::CreateTable, &ast::Query),
+    sql: &[u8],
+    (types, parameters): (&[DataType], &[Value]),
+    reply: &mut dyn Reply,
+) -> Result<Option<Commit>> {
+    let shared = Arc::clone(&session.shared);
+    let known = session.state.temporary_tables.len();
+    let scope = session.programs.scope.clone();
+    let inputs = StatementInputs {
+        variables: scope.as_deref().map(|scope| scope as &dyn Variables),
+        types,
+        values: parameters,
+    };
+    let completion = ddl::execute(&shared, &mut session.state, sql, statement, inputs)?;
+    if session.state.temporary_tables.len() == known {
+        // IF NOT EXISTS, and it does.
+        session.state.row_count = 0;
+        reply.ok(&Completion {
+            warnings: session.state.warning_count(),
+            ..completion
+        })?;
+        return Ok(None);
+    }
+    let catalog = shared.catalog.load_full();
+    let plan = filling::plan(create, query, &session.context(&catalog, sql, types));
+    let plan = plan.map_err(|failed| session.refuse(failed));
+    let filled =
+        plan.and_then(|plan| session.execute_plan(&plan, &catalog, parameters, None, reply));
+    if filled.is_err() {
+        let undo = filling::undo(create);
+        ddl::execute(
+            &shared,
+            &mut session.state,
+            sql,
+            &undo,
+            StatementInputs::default(),
+        )?;
+    }
+    filled
 }
 
 /// Statements that answer with rows, and those that do nothing here.
@@ -91,6 +171,7 @@ fn other(
                 shared: &shared,
                 session: &mut session.state,
                 sql: b"",
+                inputs: StatementInputs::default(),
             };
             let (columns, rows) = maintain::maintain(&mut ddl, *action, tables, options)?;
             session.send_rows(&columns, &rows, reply)?;
@@ -102,6 +183,7 @@ fn other(
                 shared: &shared,
                 session: &mut session.state,
                 sql: b"",
+                inputs: StatementInputs::default(),
             };
             let (columns, rows) = histogram::change(&mut ddl, change)?;
             session.send_rows(&columns, &rows, reply)?;
@@ -116,6 +198,13 @@ fn other(
         S::UnlockTables if session.state.locked_tables.is_empty() => {
             session.state.global_read_lock = None;
         }
+        S::LockInstance { lock: true } => {
+            if session.state.backup_lock.is_none() {
+                let requester = session.state.requester(&session.shared.locks);
+                session.state.backup_lock = Some(mdl::take_backup_lock(requester)?);
+            }
+        }
+        S::LockInstance { lock: false } => session.state.backup_lock = None,
         S::UnlockTables => {
             session.state.global_read_lock = None;
             let commit = session.commit()?;
@@ -144,6 +233,9 @@ fn other(
                         _ => {}
                     }
                 }
+                if matches!(target, ast::FlushTarget::Tables { .. }) {
+                    session.forget_positions_of_handlers();
+                }
                 if let ast::FlushTarget::Tables {
                     tables,
                     read_lock,
@@ -153,6 +245,23 @@ fn other(
                 {
                     flush_with_read_lock(session, tables)?;
                 }
+            }
+        }
+        S::ResetPersist { if_exists, name } => {
+            let shared = Arc::clone(&session.shared);
+            let name = name.as_deref();
+            reset_persisted(&mut session.state, &shared, name, *if_exists)?;
+        }
+        S::ChangeServer(change) => {
+            let (servers, store) = (&session.shared.servers, &session.shared.store);
+            let altered = servers.change(store, change)?;
+            session.state.row_count = i64::from(altered);
+        }
+        S::DropServer { if_exists, name } => {
+            let (servers, store) = (&session.shared.servers, &session.shared.store);
+            let dropped = servers.drop(store, name)?;
+            if !dropped && !if_exists {
+                return Err(Error::foreign_server_does_not_exist(&**name));
             }
         }
         S::Component { install, urns } => {
@@ -219,6 +328,7 @@ fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
             shared: &shared,
             session: &mut session.state,
             sql: b"",
+            inputs: StatementInputs::default(),
         },
         locks,
     )?;

@@ -91,6 +91,14 @@ fn of_session(statement: &S) -> Option<C> {
         S::Savepoint(_) => C::Savepoint,
         S::RollbackTo(_) => C::RollbackToSavepoint,
         S::ReleaseSavepoint(_) => C::ReleaseSavepoint,
+        S::Xa(xa) => match **xa {
+            ast::Xa::Start { .. } => C::XaStart,
+            ast::Xa::End { .. } => C::XaEnd,
+            ast::Xa::Prepare(_) => C::XaPrepare,
+            ast::Xa::Commit { .. } => C::XaCommit,
+            ast::Xa::Rollback(_) => C::XaRollback,
+            ast::Xa::Recover { .. } => C::XaRecover,
+        },
         S::LockTables(_) => C::LockTables,
         S::UnlockTables => C::UnlockTables,
         S::LockInstance { lock: true } => C::LockInstance,
@@ -99,12 +107,17 @@ fn of_session(statement: &S) -> Option<C> {
         S::SetRole(_) | S::SetDefaultRole { .. } => C::SetRole,
         S::Use(_) => C::ChangeDb,
         S::Help(_) => C::Help,
+        S::Handler(handler) => match **handler {
+            ast::Handler::Open { .. } => C::HaOpen,
+            ast::Handler::Read(_) => C::HaRead,
+            ast::Handler::Close(_) => C::HaClose,
+        },
         S::Kill { .. } => C::Kill,
         S::Prepare { .. } => C::PrepareSql,
         S::Execute { .. } => C::ExecuteSql,
         S::Deallocate(_) => C::DeallocSql,
         S::Flush { .. } => C::Flush,
-        S::Reset(_) => C::Reset,
+        S::Reset(_) | S::ResetPersist { .. } => C::Reset,
         _ => return None,
     })
 }

@@ -1,6 +1,7 @@
 //! Statements without a plan: transactions, USE, SET, SHOW, DDL, accounts, PREPARE, KILL and the
 //! rest.
 
+use compact_str::CompactString;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
 use porpoise_executor::eval::Evaluate;
@@ -15,6 +16,7 @@ use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value, convert};
 
 use super::administer::administer;
+use super::program::OutParameters;
 use crate::session::Session;
 
 impl Session {
@@ -32,6 +34,7 @@ impl Session {
         {
             self.state.keep_diagnostics();
         }
+        self.transaction.check_statement_in_xa(statement)?;
         let mut commit = None;
         match statement {
             S::Begin {
@@ -74,6 +77,8 @@ impl Session {
             }
             S::RollbackTo(name) => self.transaction.rollback_to(name)?,
             S::ReleaseSavepoint(name) => self.transaction.release_savepoint(name)?,
+            S::Xa(xa) => return self.xa(xa, reply),
+            S::Handler(handler) => return self.handler(handler, sql, reply),
             S::Use(name) => self.init_db(name)?,
             S::Empty => {}
             S::Do(expressions) => {
@@ -88,10 +93,13 @@ impl Session {
             S::Prepare { name, source } => {
                 let source = match source {
                     ast::PrepareSource::Text(text) => text.to_vec(),
-                    ast::PrepareSource::Variable(variable) => convert::to_bytes(
-                        &self.state.user_variable(&variable.to_ascii_lowercase()),
-                        &DataType::varchar(0),
-                    ),
+                    ast::PrepareSource::Variable(variable) => {
+                        match self.state.user_variable(&variable.to_ascii_lowercase()) {
+                            // As in MySQL, so that the error names it.
+                            Value::Null => b"NULL".into(),
+                            text => convert::to_bytes(&text, &DataType::varchar(0)),
+                        }
+                    }
                 };
                 self.deallocate(name);
                 let prepared = self.prepare_text(&source)?;
@@ -102,10 +110,13 @@ impl Session {
                 let Some(&id) = self.named.get(name.to_ascii_lowercase().as_str()) else {
                     return Err(Error::unknown_statement_handler(&**name, "EXECUTE"));
                 };
+                let using = using.iter().map(|name| name.to_lowercase());
+                let using: Vec<CompactString> = using.map(CompactString::from).collect();
                 let values: Vec<Value> = using
                     .iter()
-                    .map(|variable| self.state.user_variable(&variable.to_ascii_lowercase()))
+                    .map(|variable| self.state.user_variable(variable))
                     .collect();
+                self.programs.out_parameters = OutParameters::Variables(using);
                 return self.execute_prepared(id, &values, reply);
             }
             S::Deallocate(name) => {
@@ -121,8 +132,9 @@ impl Session {
             }
             S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
             S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
-            _ => return administer(self, privileged, sql, reply),
+            _ => return administer(self, privileged, sql, types, parameters, reply),
         }
+        self.state.row_count = 0;
         reply.ok(&Completion {
             warnings: self.state.warning_count(),
             ..Completion::default()
@@ -201,6 +213,7 @@ impl Session {
         let context = self.context(&catalog, sql, types);
         let plan = planner::plan_expressions(&[expr], &context);
         let plan = plan.map_err(|failed| self.refuse(failed))?;
+        self.transaction.check_plan_in_xa(&plan)?;
         if !plan.routines.is_empty() {
             return self.evaluate_calling(&plan, &catalog, parameters);
         }

@@ -10,7 +10,7 @@ use porpoise_catalog::{Catalog, Table};
 use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::reply::{Reply, ResultColumn};
 use porpoise_core::variables::Isolation;
-use porpoise_executor::{Exec, View, statement};
+use porpoise_executor::{Exec, View, handler, statement};
 use porpoise_mdl::process::Control;
 use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
 use porpoise_planner as planner;
@@ -38,8 +38,18 @@ struct Execution<'a> {
     catalog: &'a Catalog,
     parameters: &'a [Value],
     columns: Option<&'a [ResultColumn]>,
-    /// Where the figures of a measured plan go.
-    measures: Option<&'a RefCell<Vec<Measure>>>,
+    rows: Rows<'a>,
+}
+
+/// What becomes of a plan's rows.
+#[derive(Clone, Copy)]
+enum Rows<'a> {
+    /// They go where the plan says.
+    Sent,
+    /// They do, and the figures of a measured plan go here.
+    Measured(&'a RefCell<Vec<Measure>>),
+    /// HANDLER … READ reads some of them.
+    Handled(&'a RefCell<handler::Read>),
 }
 
 impl Execution<'_> {
@@ -59,8 +69,11 @@ impl Execution<'_> {
             self.plan,
             self.parameters,
         );
+        if let Rows::Handled(read) = self.rows {
+            return handler::read(&mut exec, self.plan, &mut read.borrow_mut(), reply);
+        }
         let executed = statement::execute(&mut exec, self.plan, self.columns, reply);
-        if let Some(measures) = self.measures {
+        if let Rows::Measured(measures) = self.rows {
             measures.replace(exec.take_measures());
         }
         executed
@@ -208,7 +221,7 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         stack::reserve(plan.depth, || {
-            self.execute_checked(plan, catalog, parameters, columns, None, reply)
+            self.execute_checked(plan, catalog, parameters, columns, Rows::Sent, reply)
         })
     }
 
@@ -222,9 +235,24 @@ impl Session {
     ) -> Result<(Vec<Measure>, Option<Commit>)> {
         let measures = RefCell::default();
         let commit = stack::reserve(plan.depth, || {
-            self.execute_checked(plan, catalog, parameters, None, Some(&measures), reply)
+            let rows = Rows::Measured(&measures);
+            self.execute_checked(plan, catalog, parameters, None, rows, reply)
         })?;
         Ok((measures.into_inner(), commit))
+    }
+
+    /// Has HANDLER … READ read rows of the plan of a query.
+    pub(super) fn execute_handler(
+        &mut self,
+        plan: &Plan,
+        catalog: &Arc<Catalog>,
+        read: handler::Read,
+        reply: &mut dyn Reply,
+    ) -> Result<(handler::Read, Option<Commit>)> {
+        let read = RefCell::new(read);
+        let rows = Rows::Handled(&read);
+        let commit = self.execute_checked(plan, catalog, &[], None, rows, reply)?;
+        Ok((read.into_inner(), commit))
     }
 
     fn execute_checked(
@@ -233,7 +261,7 @@ impl Session {
         catalog: &Arc<Catalog>,
         parameters: &[Value],
         columns: Option<&[ResultColumn]>,
-        measures: Option<&RefCell<Vec<Measure>>>,
+        rows: Rows<'_>,
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         let plan = check::plan(&self.state, &self.shared.accounts, plan)?;
@@ -246,7 +274,7 @@ impl Session {
             catalog,
             parameters,
             columns,
-            measures,
+            rows,
         };
         let in_transaction = self.transaction.open || !self.state.autocommit;
         let deadline = self.deadline(plan.get());
@@ -289,7 +317,8 @@ impl Session {
         }
     }
 
-    /// Takes the metadata locks that the plan needs, and executes it.
+    /// Takes the metadata locks that the plan needs, and executes it. Others may look at it meanwhile
+    /// (EXPLAIN FOR CONNECTION).
     fn execute_privileged(
         &mut self,
         execution: Execution<'_>,
@@ -297,59 +326,64 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         let plan = execution.plan;
-        let shared: &Shared = &self.shared;
-        let control: &Control = &self.control;
-        let writes = plan.writes();
-        let _changing = match writes {
-            true => Some(self.state.begin_change(&shared.locks, control)?),
-            false => None,
-        };
-        if writes && plan.changes_lasting_tables() {
-            // Here nobody can switch `read_only` on, as that waits for changes that have begun.
-            check::check_writable(&self.state, &shared.variables)?;
-            self.transaction.changes_lasting_tables |= in_transaction;
-        }
-        // A statement that is a transaction by itself releases its tables when it ends.
-        let mut statement_tables = StatementTables::none(control);
-        let context = MdlContext {
-            requester: self.state.requester(&shared.locks),
-            control,
-        };
-        let mut scope = match in_transaction {
-            true => MdlScope::Transaction(&mut self.transaction.tables),
-            false => MdlScope::Statement(&mut statement_tables),
-        };
-        if let Err(error) = lock_tables_of(plan.get(), &self.state, context, &mut scope) {
-            if error.is(ErrorKind::Deadlock) {
-                self.transaction.rollback(control);
-            }
-            return Err(error);
-        }
-        // DDL may have come between planning and the locks.
-        let newest = shared.catalog.load();
-        if newest.version != execution.catalog.version && !plan.is_current(&newest) {
-            return Err(Error::table_definition_changed());
-        }
-        drop(newest);
-        if in_transaction || writes {
-            let state = &mut self.state;
-            let transaction = &mut self.transaction;
-            return match in_transaction {
-                true => execution
-                    .run_in(transaction, state, shared, control, reply)
-                    .map(|()| None),
-                false => execution.run_and_commit(transaction, state, shared, control, reply),
+        self.plan_in_use.during(plan.get(), || {
+            let shared: &Shared = &self.shared;
+            let control: &Control = &self.control;
+            let writes = plan.writes();
+            let _changing = match writes {
+                true => Some(self.state.begin_change(&shared.locks, control)?),
+                false => None,
             };
-        }
-        let view = if plan.tables.is_empty() {
-            View::None
-        } else if self.transaction.isolation == Isolation::ReadUncommitted {
-            View::Uncommitted(shared.store.uncommitted())
-        } else {
-            View::Snapshot(shared.store.snapshot())
-        };
-        let executed = execution.run(&mut self.state, shared, view, reply);
-        executed.map(|()| None)
+            if writes && plan.changes_lasting_tables() {
+                // Here nobody can switch `read_only` on, as that waits for changes that have begun.
+                check::check_writable(&self.state, &shared.variables)?;
+                self.transaction.changes_lasting_tables |= in_transaction;
+            }
+            // A statement that is a transaction by itself releases its tables when it ends.
+            let mut statement_tables = StatementTables::none(control);
+            let context = MdlContext {
+                requester: self.state.requester(&shared.locks),
+                control,
+            };
+            let mut scope = match in_transaction {
+                true => {
+                    self.transaction.check_plan_in_xa(plan.get())?;
+                    MdlScope::Transaction(&mut self.transaction.tables)
+                }
+                false => MdlScope::Statement(&mut statement_tables),
+            };
+            if let Err(error) = lock_tables_of(plan.get(), &self.state, context, &mut scope) {
+                if error.is(ErrorKind::Deadlock) {
+                    self.transaction.rollback(control);
+                }
+                return Err(error);
+            }
+            // DDL may have come between planning and the locks.
+            let newest = shared.catalog.load();
+            if newest.version != execution.catalog.version && !plan.is_current(&newest) {
+                return Err(Error::table_definition_changed());
+            }
+            drop(newest);
+            if in_transaction || writes {
+                let state = &mut self.state;
+                let transaction = &mut self.transaction;
+                return match in_transaction {
+                    true => execution
+                        .run_in(transaction, state, shared, control, reply)
+                        .map(|()| None),
+                    false => execution.run_and_commit(transaction, state, shared, control, reply),
+                };
+            }
+            let view = if plan.tables.is_empty() {
+                View::None
+            } else if self.transaction.isolation == Isolation::ReadUncommitted {
+                View::Uncommitted(shared.store.uncommitted())
+            } else {
+                View::Snapshot(shared.store.snapshot())
+            };
+            let executed = execution.run(&mut self.state, shared, view, reply);
+            executed.map(|()| None)
+        })
     }
 }
 

@@ -21,15 +21,16 @@ use porpoise_storage::Commit;
 use porpoise_types::{Charset, DataType, Value};
 
 use crate::session::counted_command::command_of;
+use crate::session::literals::{has_computed_text, lengthen, text_length};
 use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
 
 /// A text whose digest is known, and what its plan is looked up or made with.
-struct DigestedText<'a> {
-    sql: &'a [u8],
-    modes: Modes,
+pub(super) struct DigestedText<'a> {
+    pub(super) sql: &'a [u8],
+    pub(super) modes: Modes,
     digest: Digest,
-    literals: &'a Literals,
+    pub(super) literals: &'a Literals,
     catalog: &'a Arc<Catalog>,
     context_hash: u64,
 }
@@ -122,8 +123,13 @@ impl Session {
             context_hash: self.state.planning_context_hash(),
         };
         let outcome = match self.find_plan(&text) {
-            Some(cached) => self.execute_found_plan(&text, &cached, reply),
-            None => self.execute_and_cache(&text, reply),
+            Some(cached) if self.holds_texts(&cached, &text) => {
+                self.execute_found_plan(&text, &cached, reply)
+            }
+            outgrown => {
+                let lengths = outgrown.map(|cached| cached.text_lengths.clone());
+                self.execute_and_cache(&text, &lengths.unwrap_or_default(), reply)
+            }
         };
         literals.clear();
         self.literals = literals;
@@ -175,6 +181,7 @@ impl Session {
     fn execute_and_cache(
         &mut self,
         text: &DigestedText<'_>,
+        lengths: &[u32],
         reply: &mut dyn Reply,
     ) -> Result<StatementOutcome> {
         let parsed = porpoise_sql::parse_digested(text.sql, text.modes);
@@ -182,7 +189,7 @@ impl Session {
             return Err(Error::empty_query());
         };
         stack::reserve(parsed.depth, || {
-            self.execute_digested(text, parsed, mask, reply)
+            self.execute_digested(text, parsed, mask, lengths, reply)
         })
     }
 
@@ -191,6 +198,7 @@ impl Session {
         text: &DigestedText<'_>,
         parsed: Parsed,
         mask: ParamMask,
+        lengths: &[u32],
         reply: &mut dyn Reply,
     ) -> Result<StatementOutcome> {
         let &DigestedText {
@@ -211,10 +219,13 @@ impl Session {
         self.count(command);
         let mut parameters = Vec::new();
         self.literal_values(sql, literals, Some(&mask), modes, &mut parameters);
-        let types: Vec<DataType> = literals
+        let mut types: Vec<DataType> = literals
             .iter()
             .map(|literal| self.literal_type(literal.value(sql, modes)))
             .collect();
+        for (ty, length) in types.iter_mut().zip(lengths) {
+            lengthen(ty, *length);
+        }
         let context = Context {
             literals: &parameters,
             ..self.context(catalog, sql, &types)
@@ -222,10 +233,16 @@ impl Session {
         let plan = planner::plan(&parsed.statement, &context);
         let plan = plan.map_err(|failed| self.refuse(failed))?;
         let cacheable = plan.cacheable
+            && plan.user_variables.is_empty()
             && plan.fixed_parameters.is_empty()
             && self.state.temporary_tables.is_empty();
+        let text_lengths = match has_computed_text(&plan) {
+            true => types.iter().map(text_length).collect(),
+            false => Box::default(),
+        };
         let cached = Arc::new(CachedPlan {
             plan,
+            text_lengths,
             command,
             catalog_version: catalog.version,
             sql: sql.into(),

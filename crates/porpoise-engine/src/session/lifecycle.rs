@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables;
 use porpoise_mdl::process::Control;
+use porpoise_planner::plan::Plan;
 use porpoise_session::check;
 use porpoise_session::plan_cache::SessionPlans;
 use porpoise_session::session_state::SessionState;
@@ -25,12 +26,15 @@ impl Session {
             login.user.clone(),
             login.peer.clone(),
         ));
+        let plan_in_use = Arc::default();
+        control.set_plan::<Plan>(Arc::clone(&plan_in_use));
         let state = Self::initial_state(&shared, &login);
         let mut session = Session {
             state,
             shared,
             transaction: TransactionState::default(),
             control,
+            plan_in_use,
             plans: SessionPlans::default(),
             prepared: HashMap::new(),
             named: HashMap::new(),
@@ -41,6 +45,7 @@ impl Session {
             state_changes: SessionStateChanges::default(),
             multi_statements: true,
             programs: Default::default(),
+            handlers: Vec::new(),
         };
         session.log_in(login)?;
         session.shared.locks.sessions.add(session.control.clone());
@@ -50,7 +55,10 @@ impl Session {
     /// The state of a session before its login: the globals, with the client's collation.
     fn initial_state(shared: &Shared, login: &Login) -> SessionState {
         let globals = &shared.variables;
-        SessionState::new(globals.begin_session(login.connection_id, login.collation))
+        SessionState::new(
+            globals.begin_session(login.connection_id, login.collation),
+            porpoise_ddl::execute,
+        )
     }
 
     /// Gives a session that is in its initial state to the one who logs in.
@@ -113,7 +121,10 @@ impl Session {
         };
         // With the global character sets, not with those the client asked for at login.
         let globals = &self.shared.variables;
-        self.state = SessionState::new(globals.begin_session(login.connection_id, None));
+        self.state = SessionState::new(
+            globals.begin_session(login.connection_id, None),
+            porpoise_ddl::execute,
+        );
         self.log_in(login)?;
         self.state.schema = schema;
         Ok(())
@@ -130,8 +141,10 @@ impl Session {
     /// Ends what the session holds: transaction, locks, temporary tables, prepared statements,
     /// plans.
     fn clear(&mut self) -> Result<()> {
+        self.leave_branch();
         self.transaction.rollback(&self.control);
         self.release_named_locks();
+        self.handlers.clear();
         self.drop_temporary_tables()?;
         self.prepared.clear();
         self.named.clear();
@@ -200,6 +213,7 @@ fn length_encoded(bytes: usize) -> usize {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.leave_branch();
         self.transaction.rollback(&self.control);
         self.release_named_locks();
         // A failure here leaves spaces that no definition names. The next start drops them.

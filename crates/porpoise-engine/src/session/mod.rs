@@ -20,9 +20,12 @@
 mod administer;
 mod counted_command;
 mod dispatch;
+mod event;
 mod execute_plan;
 mod execute_text;
 mod explain;
+mod explain_call;
+mod handler;
 mod hinted_variables;
 mod lifecycle;
 mod literals;
@@ -35,12 +38,15 @@ mod state_changes;
 mod syntax_error;
 mod trace;
 mod transaction;
+mod xa;
 
 use std::sync::Arc;
 
 use compact_str::CompactString;
 use hashbrown::HashMap;
+use porpoise_mdl::in_use::InUse;
 use porpoise_mdl::process::Control;
+use porpoise_planner::plan::Plan;
 use porpoise_session::plan_cache::SessionPlans;
 use porpoise_session::shared::Shared;
 use porpoise_sql::Literals;
@@ -76,6 +82,8 @@ pub struct Login {
     pub found_rows: bool,
     /// CLIENT_IGNORE_SPACE.
     pub ignore_space: bool,
+    /// The client takes one result a statement, at most: it has no CLIENT_MULTI_RESULTS.
+    pub single_result: bool,
     /// CLIENT_INTERACTIVE: interactive_timeout counts instead of wait_timeout.
     pub interactive: bool,
     /// How its connection is encrypted; `None` if it isn't.
@@ -104,6 +112,8 @@ pub struct Session {
     pub(crate) shared: Arc<Shared>,
     pub(crate) transaction: TransactionState,
     pub(crate) control: Arc<Control>,
+    /// The plan that it executes.
+    plan_in_use: Arc<InUse<Plan>>,
     plans: SessionPlans,
     /// Prepared statements, by number.
     prepared: HashMap<u32, PreparedStatement>,
@@ -117,6 +127,8 @@ pub struct Session {
     state_changes: SessionStateChanges,
     multi_statements: bool,
     programs: program::Programs,
+    /// HANDLER.
+    handlers: Vec<handler::OpenHandler>,
 }
 
 impl Session {

@@ -23,6 +23,7 @@ use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
 use crate::session::counted_command::command_of;
+use crate::session::program::OutParameters;
 use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
 
@@ -73,6 +74,12 @@ pub(crate) struct PreparedStatement {
     last: Option<(Vec<DataType>, u64, Arc<CachedPlan>)>,
 }
 
+impl PreparedStatement {
+    fn is_call(&self) -> bool {
+        matches!(*self.statement, ast::Statement::Call { .. })
+    }
+}
+
 impl Drop for PreparedStatement {
     fn drop(&mut self) {
         if self.depth > stack::SHALLOW {
@@ -117,6 +124,8 @@ impl Session {
             ast::Statement::Prepare { .. }
                 | ast::Statement::Execute { .. }
                 | ast::Statement::Deallocate(_)
+                | ast::Statement::Xa(_)
+                | ast::Statement::Handler(_)
         ) {
             return Err(Error::unsupported_in_prepared());
         }
@@ -179,10 +188,23 @@ impl Session {
                 None => return Ok(()),
             },
             ast::Statement::CreateView(create) => {
-                planner::plan_view(&create.query, &context).map(|(plan, _)| plan)
+                let planned = planner::plan_view(&create.query, &context);
+                if planned
+                    .as_ref()
+                    .is_ok_and(|(plan, _)| plan.parameter_count > 0)
+                {
+                    return Err(Error::view_select_variable());
+                }
+                planned.map(|(plan, _)| plan)
             }
             ast::Statement::Explain(explain) => {
-                let statement = planner::explain::explained_statement(explain)?;
+                let ast::ExplainTarget::Statement(statement) = &explain.target else {
+                    return Ok(());
+                };
+                planner::explain::check_explainable(explain, statement)?;
+                if matches!(statement, ast::Statement::Call { .. }) {
+                    return Ok(());
+                }
                 let plan = planner::plan(statement, &context);
                 let plan = plan.map_err(|failed| self.refuse(failed))?;
                 return check::explained(&self.state, &shared.accounts, &plan).map(drop);
@@ -204,7 +226,11 @@ impl Session {
             return Err(Error::unknown_statement_handler(id, "mysqld_stmt_execute"));
         };
         let sql = prepared.sql.clone();
+        let is_call = prepared.is_call();
         self.begin_statement(Command::Execute, &sql);
+        if is_call {
+            self.programs.out_parameters = OutParameters::Rows;
+        }
         let ran = self.replan_if_stale(|session| session.execute_prepared(id, parameters, reply));
         let ran = ran.map(|commit| StatementOutcome {
             rest: sql.len(),
@@ -249,6 +275,7 @@ impl Session {
         if let Some((types, for_context, cached)) = &prepared.last {
             let fits = cached.is_good(catalog.version)
                 && *for_context == context_hash
+                && cached.plan.fits_user_variables(&self.state)
                 && types
                     .iter()
                     .zip(parameters)
@@ -276,11 +303,14 @@ impl Session {
                 let plan = || planner::plan(&prepared.statement, &context);
                 let plan = stack::reserve(prepared.depth, plan);
                 let plan: Plan = plan.map_err(|failed| self.refuse(failed))?;
-                let keep = plan.cacheable && self.state.temporary_tables.is_empty();
+                let keep = plan.cacheable
+                    && plan.user_variables.is_empty()
+                    && self.state.temporary_tables.is_empty();
                 if prepared.last.is_some() {
                     self.count(Some(CountedCommand::StmtReprepare));
                 }
                 let cached = Arc::new(CachedPlan {
+                    text_lengths: Box::default(),
                     plan,
                     command: prepared.command,
                     catalog_version: catalog.version,
@@ -319,6 +349,12 @@ impl Session {
     /// The text of a prepared statement.
     pub fn prepared_text(&self, id: u32) -> Option<&[u8]> {
         self.prepared.get(&id).map(|prepared| &*prepared.sql)
+    }
+
+    /// Whether a prepared statement's rows may wait to be fetched; a CALL's are sent.
+    pub fn opens_cursor(&self, id: u32) -> bool {
+        let prepared = self.prepared.get(&id);
+        prepared.is_some_and(|prepared| !prepared.is_call())
     }
 
     /// How many statements are prepared.

@@ -3,6 +3,7 @@
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::{self, Isolation, Reads};
 use porpoise_mdl::{self as mdl, MdlTicket};
+use porpoise_session::set_variable::{Assigned, Persists, bare_word};
 use porpoise_sql::ast::{self, VariableScope};
 use porpoise_types::{Charset, Collation, DataType, Value};
 
@@ -109,23 +110,12 @@ impl Session {
         types: &[DataType],
         parameters: &[Value],
     ) -> Result<()> {
-        let scope = match variable.scope {
-            None | Some(VariableScope::Session) => Reads::Session,
-            Some(VariableScope::Global) => Reads::Global,
-            Some(_) => return Err(Error::not_supported_yet("SET PERSIST")),
-        };
-        let written = match &variable.component {
-            Some(component) => format!("{}.{}", component.as_str(), variable.name.as_str()),
-            None => variable.name.as_str().to_owned(),
-        };
-        let name = match written.to_ascii_lowercase().as_str() {
-            // The old name, which many programs still use.
-            "tx_isolation" => "transaction_isolation".to_owned(),
-            other => other.to_owned(),
-        };
-        let position = variables::find(&name)
-            .filter(|position| variables::VARIABLES[*position].is_there(&self.state))
-            .ok_or_else(|| Error::unknown_system_variable(&written))?;
+        let assigned = Assigned::find(&self.state, variable)?;
+        let Assigned {
+            position,
+            scope,
+            persists,
+        } = assigned;
         let value = match value {
             ast::Expr::Default => None,
             // A bare word is a text: SET x = ON, SET x = utf8mb4.
@@ -134,22 +124,21 @@ impl Session {
                 None => Some(self.evaluate(value, sql, types, parameters)?.0),
             },
         };
-        if scope == Reads::Global {
-            porpoise_session::check::check_set_global(&self.state)?;
-        } else {
-            porpoise_session::check::check_set_session(&self.state, &name)?;
-        }
+        assigned.check(&self.state)?;
         let _quiet = match scope {
+            _ if persists == Persists::Only => None,
             Reads::Global => self.wait_for_changes_to_end(position, value.as_ref())?,
             Reads::Session => None,
         };
         let was_autocommit = self.state.autocommit;
+        if scope == Reads::Session && !was_autocommit {
+            self.check_autocommit_in_xa(position, value.as_ref())?;
+        }
         if scope == Reads::Session && variables::VARIABLES[position].name == "transaction_read_only"
         {
             self.pin_read_only();
         }
-        let shared = &self.shared;
-        variables::set(position, scope, value, &mut self.state, &shared.variables)?;
+        assigned.set(value, &mut self.state, &self.shared)?;
         if scope == Reads::Session {
             let definition = &variables::VARIABLES[position];
             let shown = definition.show(&self.state.variables[position]);
@@ -165,6 +154,20 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Refuses to switch autocommit on where that would commit an XA branch (1399).
+    fn check_autocommit_in_xa(
+        &self,
+        position: variables::Position,
+        value: Option<&Value>,
+    ) -> Result<()> {
+        let variable = &variables::VARIABLES[position];
+        let switches_on = |value: &Value| variable.check(value.clone()) == Ok(Value::Int(1));
+        match variable.name == "autocommit" && value.is_none_or(switches_on) {
+            true => self.transaction.check_commit_in_xa(),
+            false => Ok(()),
+        }
     }
 
     /// Before `read_only` or `super_read_only` is switched on: waits until every statement that
@@ -249,13 +252,5 @@ impl Session {
             self.transaction.isolation = self.state.isolation;
         }
         Ok(())
-    }
-}
-
-/// The word, where an expression is one: an unqualified column's name.
-fn bare_word(expr: &ast::Expr) -> Option<&str> {
-    match expr {
-        ast::Expr::Column(column) if column.table.is_none() => Some(&column.name),
-        _ => None,
     }
 }

@@ -9,7 +9,22 @@ pub(super) fn syntax_error(error: &ParseError) -> Error {
         ParseErrorKind::Syntax => Error::syntax_error(&error.near, error.line),
         ParseErrorKind::TooDeep => Error::statement_too_deep(),
         ParseErrorKind::MisplacedInto => Error::misplaced_into(),
+        ParseErrorKind::SupplementaryInName => {
+            Error::warn_invalid_character_string("utf8mb4", bytes_shown(&error.near))
+        }
     }
+}
+
+/// A text with each byte in hexadecimal that isn't ASCII's.
+fn bytes_shown(text: &str) -> String {
+    let mut shown = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' => shown.push(char::from(byte)),
+            byte => shown.push_str(&format!("\\x{byte:02X}")),
+        }
+    }
+    shown
 }
 
 /// Error 1064 with the text at the position, and its line.

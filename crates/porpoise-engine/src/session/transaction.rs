@@ -23,6 +23,7 @@ use porpoise_session::shared::Shared;
 use porpoise_storage::{Commit, Savepoint};
 
 use crate::session::Session;
+use crate::session::xa::XaBranch;
 
 /// The session's current transaction.
 #[derive(Default)]
@@ -37,6 +38,8 @@ pub(crate) struct TransactionState {
     /// It has changed more than temporary tables.
     pub changes_lasting_tables: bool,
     savepoints: Vec<(CompactString, Savepoint)>,
+    /// The XA branch that the session is at; such a transaction is always open.
+    pub xa: Option<Box<XaBranch>>,
     pub tables: HeldTables<TableState>,
 }
 
@@ -70,8 +73,15 @@ impl TransactionState {
         committed
     }
 
+    /// Undoes everything. A session that is at an XA branch stays there.
     pub fn rollback(&mut self, control: &Control) {
-        self.open = false;
+        self.open = match &mut self.xa {
+            Some(branch) => {
+                branch.is_rolled_back = true;
+                true
+            }
+            None => false,
+        };
         self.changes_lasting_tables = false;
         self.savepoints.clear();
         self.storage = None;

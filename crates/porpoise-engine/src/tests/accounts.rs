@@ -866,6 +866,8 @@ fn a_program_reads_what_its_definer_may() {
     let mut admin = login(&root, "admin");
     admin.run("USE d");
     admin.fails("CALL own()", 1142);
+    let refused = admin.try_run("CALL own()").expect_err("refused");
+    assert!(refused.message().contains("'u'@'%'"), "{refused}");
     admin.fails("INSERT INTO t VALUES (1, 1)", 1142);
     user.fails(
         "CREATE DEFINER = root@localhost PROCEDURE p() SELECT 1",

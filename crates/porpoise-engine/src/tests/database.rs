@@ -5,7 +5,7 @@ use std::sync::Arc;
 use porpoise_catalog::{Relation, Table, create_text};
 use porpoise_core::error::Result;
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
-use porpoise_types::{Date, DateTime, Time};
+use porpoise_types::{DataType, Date, DateTime, Time};
 
 use crate::engine::{Engine, EngineOptions};
 use crate::session::{Login, Session};
@@ -15,6 +15,7 @@ use crate::session::{Login, Session};
 pub(super) struct Answers {
     pub ok: Completion,
     columns: Vec<String>,
+    types: Vec<DataType>,
     rows: Vec<Vec<String>>,
 }
 
@@ -42,6 +43,7 @@ impl Reply for Answers {
             .iter()
             .map(|column| column.name.to_string())
             .collect();
+        self.types = columns.iter().map(|column| column.ty.clone()).collect();
         Ok(())
     }
     fn begin_row(&mut self) {
@@ -147,6 +149,18 @@ impl Db {
             panic!("{sql}: {error}");
         }
         answers.columns.join("|")
+    }
+
+    /// How long the values of an answer's first column are said to be at most, and the longest one's
+    /// characters.
+    #[track_caller]
+    pub fn lengths(&mut self, sql: &str) -> (u64, u64) {
+        let mut answers = Answers::default();
+        if let Err(error) = self.session.query(sql.as_bytes(), &mut answers) {
+            panic!("{sql}: {error}");
+        }
+        let values = answers.rows.iter().map(|row| row[0].chars().count() as u64);
+        (answers.types[0].max_chars(), values.max().unwrap_or(0))
     }
 
     pub fn try_run(&mut self, sql: &str) -> Result<Completion> {

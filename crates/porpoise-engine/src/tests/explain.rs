@@ -1,6 +1,7 @@
 //! EXPLAIN: what it says of a plan, and of what operators do.
 
-use super::database::Db;
+use super::accounts::login;
+use super::database::{Db, beside};
 
 /// `a`: 100 rows, of which 10 have each x; `b`: 40 rows.
 fn tables() -> Db {
@@ -251,7 +252,7 @@ fn the_optimizer_tells_of_its_choices() {
     let order = step(&mut db, "$**.chosen_join_order.tables[*].table");
     assert_eq!(order, "[\"a\", \"b\"]");
     let conditions = step(&mut db, "$**.condition_processing.resulting_conditions");
-    assert_eq!(conditions, "[[\"(a.x = 3)\"]]");
+    assert_eq!(conditions, "[[\"(`d`.`a`.`x` = 3)\"]]");
     assert!(step(&mut db, "$**.plan[0]").contains("Nested loop inner join"));
 
     db.run("SELECT * FROM (SELECT * FROM a) d WHERE id IN (SELECT x FROM b WHERE b.y = d.y)");
@@ -303,8 +304,8 @@ fn a_note_has_the_query_as_it_was_rewritten() {
         note(
             "SELECT a.id FROM (SELECT * FROM a WHERE x = 3) a LEFT JOIN b ON a.id = b.id WHERE b.y > 5"
         ),
-        "/* select#1 */ select a.id AS `id` from `d`.`a` join `d`.`b` on((a.id = b.id)) \
-         where ((b.y > 5) and (a.x = 3))"
+        "/* select#1 */ select `d`.`a`.`id` AS `id` from `d`.`a` join `d`.`b` on((`d`.`a`.`id` = `d`.`b`.`id`)) \
+         where ((`d`.`b`.`y` > 5) and (`d`.`a`.`x` = 3))"
     );
     for (sql, part) in [
         (
@@ -317,20 +318,28 @@ fn a_note_has_the_query_as_it_was_rewritten() {
         ),
         (
             "SELECT x, COUNT(*) n FROM a GROUP BY x HAVING n > 2 ORDER BY n DESC LIMIT 3",
-            "select a.x AS `x`,count(0) AS `n` from `d`.`a` group by a.x having (count(0) > 2) \
+            "select `d`.`a`.`x` AS `x`,count(0) AS `n` from `d`.`a` group by `d`.`a`.`x` having (count(0) > 2) \
              order by count(0) desc limit 3",
         ),
         (
             "SELECT (SELECT MAX(y) FROM b WHERE b.x = a.x) m FROM a",
-            "(/* select#2 */ select max(b.y) AS `MAX(y)` from `d`.`b` where (b.x = a.x))",
+            "(/* select#2 */ select max(`d`.`b`.`y`) AS `MAX(y)` from `d`.`b` where (`d`.`b`.`x` = `d`.`a`.`x`))",
         ),
         (
             "SELECT * FROM (SELECT DISTINCT x FROM b) d",
-            "from (/* select#2 */ select distinct b.x AS `x` from `d`.`b`) `d`",
+            "from (/* select#2 */ select distinct `d`.`b`.`x` AS `x` from `d`.`b`) `d`",
         ),
         (
             "SELECT x FROM a UNION ALL SELECT y FROM b",
-            "from `d`.`a` union all /* select#2 */ select b.y AS `y` from `d`.`b`",
+            "from `d`.`a` union all /* select#2 */ select `d`.`b`.`y` AS `y` from `d`.`b`",
+        ),
+        (
+            "SELECT ROW_NUMBER() OVER (PARTITION BY x ORDER BY y DESC) r FROM a",
+            "select row_number() OVER (PARTITION BY `d`.`a`.`x` ORDER BY `d`.`a`.`y` desc) AS `r`",
+        ),
+        (
+            "SELECT AVG(x) OVER (ORDER BY y ROWS 2 PRECEDING) r FROM a",
+            "select avg(`d`.`a`.`x`) OVER (ORDER BY `d`.`a`.`y` ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS `r`",
         ),
     ] {
         let note = note(sql);
@@ -344,6 +353,131 @@ fn a_note_has_the_query_as_it_was_rewritten() {
     db.rows("EXPLAIN DELETE FROM a WHERE x = 1");
     assert_eq!(
         db.rows("SHOW WARNINGS"),
-        ["Note|1003|delete from `d`.`a` where (a.x = 1)"]
+        ["Note|1003|delete from `d`.`a` where (`d`.`a`.`x` = 1)"]
+    );
+}
+
+#[test]
+fn what_another_session_executes_is_explained() {
+    let mut holder = tables();
+    holder.run("CREATE PROCEDURE p() UPDATE b SET y = 0 WHERE id = 7");
+    let mut db = beside(&holder);
+    let other = beside(&holder);
+    let id = other.session.id();
+    let explain = format!("EXPLAIN FORMAT=TREE FOR CONNECTION {id}");
+    assert_eq!(db.rows(&explain), [""; 0]);
+    db.fails(&format!("EXPLAIN FOR CONNECTION {}", db.session.id()), 3012);
+    db.fails("EXPLAIN FOR CONNECTION 999999", 1094);
+    db.fails(&format!("EXPLAIN ANALYZE FOR CONNECTION {id}"), 1235);
+    let mut waiting = Some(other);
+    for (statement, table, select_type) in [
+        ("DELETE FROM b WHERE id = 7", "b", "DELETE"),
+        (
+            "REPLACE INTO b (id, x) SELECT id, x FROM a WHERE x = 7 AND id < 10",
+            "b",
+            "REPLACE",
+        ),
+        (
+            "SELECT a.id FROM a JOIN b ON b.x = a.x WHERE a.id = 7 FOR UPDATE",
+            "a",
+            "SIMPLE",
+        ),
+        (
+            "PREPARE s FROM 'UPDATE b SET y = ? WHERE id = 7'; EXECUTE s USING @y",
+            "b",
+            "UPDATE",
+        ),
+        ("CALL p()", "b", "UPDATE"),
+    ] {
+        holder.run("BEGIN");
+        holder.run("UPDATE a JOIN b ON a.id = b.id SET a.y = 1, b.y = 1 WHERE b.id = 7");
+        let mut other = waiting.take().expect("it has come back");
+        let ends = std::thread::spawn(move || {
+            statement.split("; ").for_each(|one| {
+                other.try_rows(one).expect(one);
+            });
+            other
+        });
+        let explained = loop {
+            let row = db.try_rows(&format!("EXPLAIN FOR CONNECTION {id}"));
+            match row.unwrap_or_default().first() {
+                Some(row) if !row.ends_with("Plan isn't ready yet") => break row.clone(),
+                _ => std::thread::sleep(std::time::Duration::from_millis(1)),
+            }
+        };
+        let begins = format!("1|{select_type}|{table}|");
+        assert!(explained.starts_with(&begins), "{explained}: {statement}");
+        let tree = db.rows(&explain);
+        assert!(!tree[0].is_empty(), "{statement}");
+        holder.run("ROLLBACK");
+        waiting = Some(ends.join().expect(statement));
+    }
+    assert_eq!(db.rows(&explain), [""; 0]);
+}
+
+#[test]
+fn whose_statement_it_is_matters() {
+    let mut root = tables();
+    root.run("CREATE USER reader; GRANT SELECT ON *.* TO reader");
+    let mut reader = login(&root, "reader");
+    let watched = beside(&root);
+    let id = watched.session.id();
+    reader.fails(&format!("EXPLAIN FOR CONNECTION {id}"), 1094);
+    root.run("GRANT PROCESS ON *.* TO reader");
+    let mut reader = login(&root, "reader");
+    assert_eq!(
+        reader.rows(&format!("EXPLAIN FOR CONNECTION {id}")),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_semi_join_begins_with_the_subquery_where_that_is_less() {
+    let mut db = tables();
+    db.run("CREATE TABLE few (a INT, b INT)");
+    db.run("INSERT INTO few VALUES (3, 90), (3, 91), (4, 20)");
+    db.run("INSERT INTO a SELECT id + 1000 * n.i, x + 100 * n.i, y FROM a, (VALUES ROW(1), ROW(2), ROW(3), ROW(4), ROW(5)) n(i)");
+    db.run("ANALYZE TABLE a, few");
+    let query =
+        "SELECT id FROM a WHERE x IN (SELECT /*+ QB_NAME(q) */ a FROM few WHERE few.b > a.y)";
+    assert_eq!(
+        db.tree(query),
+        "Remove duplicate rows by a.id using temporary table (weedout)\n\
+         Nested loop inner join\n\
+         Table scan on few\n\
+         Filter: (few.b > a.y)\n\
+         Index lookup on a using x (x=few.a)"
+    );
+    let rows = db.rows(&format!("EXPLAIN {query}"));
+    let ends = |row: &str, note| assert!(row.ends_with(note), "{row}");
+    ends(&rows[0], "|Start temporary");
+    ends(&rows[1], "End temporary");
+    // Nothing else is left; and this is.
+    let hinted = |hint: &str| query.replacen("SELECT", &format!("SELECT /*+ {hint} */"), 1);
+    let only = hinted("SEMIJOIN(@q DUPSWEEDOUT)").replace("WHERE x", "WHERE id = 3 AND x");
+    assert!(db.tree(&only).starts_with("Remove duplicate rows"));
+    let without = db.tree(&hinted("NO_SEMIJOIN(@q DUPSWEEDOUT)"));
+    assert!(without.contains("semijoin"), "{without}");
+    db.run("SET optimizer_switch = 'duplicateweedout=off'");
+    assert_eq!(db.tree(query), without);
+    let sorted = format!("{query} ORDER BY id");
+    let answer = db.rows(&sorted);
+    db.run("SET optimizer_switch = 'duplicateweedout=on'");
+    assert_eq!(db.rows(&sorted), answer);
+    // A lock is taken as a row is read.
+    let locks = db.tree(&format!("{query} FOR UPDATE"));
+    assert!(locks.contains("semijoin"), "{locks}");
+}
+
+#[test]
+fn a_join_without_an_equality_reads_the_other_side_once() {
+    let mut db = tables();
+    assert_eq!(
+        db.tree("SELECT COUNT(*) FROM a JOIN b ON a.y < b.y"),
+        "Aggregate: count(0)\n\
+         Inner hash join (no condition), extra conditions: (a.y < b.y)\n\
+         Table scan on a\n\
+         Hash\n\
+         Table scan on b"
     );
 }

@@ -150,7 +150,10 @@ fn subqueries_are_evaluated_as_hints_say() {
     let mut db = tables();
     let inside =
         |hints: &str| format!("SELECT * FROM a WHERE id IN (SELECT {hints} x FROM c WHERE y < 50)");
-    db.has(&inside(""), "Hash semijoin");
+    db.has(&inside(""), "weedout");
+    db.has(&inside("/*+ SEMIJOIN(DUPSWEEDOUT) */"), "weedout");
+    db.has(&inside("/*+ NO_SEMIJOIN(DUPSWEEDOUT) */"), "Hash semijoin");
+    db.has(&inside("/*+ SEMIJOIN(MATERIALIZATION) */"), "Hash semijoin");
     db.has(&inside("/*+ NO_SEMIJOIN() */"), "run only once");
     db.has(&inside("/*+ SUBQUERY(MATERIALIZATION) */"), "run only once");
     db.has(&inside("/*+ SUBQUERY(INTOEXISTS) */"), "dependent");
@@ -159,7 +162,7 @@ fn subqueries_are_evaluated_as_hints_say() {
         "Nested loop semijoin",
     );
     db.has(
-        &inside("/*+ NO_SEMIJOIN(MATERIALIZATION) */"),
+        &inside("/*+ NO_SEMIJOIN(MATERIALIZATION, DUPSWEEDOUT) */"),
         "Nested loop semijoin",
     );
     let outside = "SELECT /*+ NO_SEMIJOIN(@`select#2`) */ * FROM a WHERE id IN (SELECT x FROM c)";
@@ -170,6 +173,7 @@ fn subqueries_are_evaluated_as_hints_say() {
         "NO_SEMIJOIN()",
         "SUBQUERY(INTOEXISTS)",
         "SEMIJOIN(FIRSTMATCH)",
+        "SEMIJOIN(DUPSWEEDOUT)",
     ] {
         assert_eq!(db.rows(&count.replace("HINT", hint)), ["29"], "{hint}");
     }

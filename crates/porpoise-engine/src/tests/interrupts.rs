@@ -1,6 +1,7 @@
 //! Statements that would take minutes end when they are told to, and when their time is up.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use porpoise_core::error::Result;
@@ -66,6 +67,18 @@ const QUERIES: &[(&str, &str)] = &[
         "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000),
            doc AS (SELECT JSON_ARRAYAGG(i) AS j FROM n)
          SELECT BENCHMARK(1000000000, JSON_CONTAINS(j, j)) FROM doc",
+    ),
+    (
+        "a long document",
+        "SELECT JSON_VALID(CONCAT('[', REPEAT('1,', 30000000), '1]')), SLEEP(1000)",
+    ),
+    (
+        "a long text in capitals",
+        "SELECT LENGTH(UPPER(REPEAT('é', 50000000))), SLEEP(1000)",
+    ),
+    (
+        "a comparison of long texts",
+        "SELECT REPEAT('é', 50000000) = REPEAT('É', 50000000), SLEEP(1000)",
     ),
     (
         "a nested loop",
@@ -357,13 +370,20 @@ fn long_statements_are_planned_soon_and_planning_ends_by_kill() {
         // Whenever the kill comes, the session goes on; and what was killed while it was planned
         // has that error.
         let control = session.session.control().clone();
+        // The statement may be over before the killer has seen it.
+        let ended = Arc::new(AtomicBool::new(false));
+        let is_over = ended.clone();
         let killer = std::thread::spawn(move || {
             while control.process().command == Command::Sleep {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
                 std::thread::yield_now();
             }
             control.kill_query();
         });
         let outcome = session.try_run(&format!("EXPLAIN {sql}"));
+        ended.store(true, Ordering::Relaxed);
         killer.join().expect("kills");
         if let Err(error) = outcome {
             assert_eq!(error.number(), 1317, "{what}");
@@ -417,29 +437,34 @@ fn the_hint_gives_a_time_to_its_own_statement() {
 #[test]
 fn buffers_beyond_the_limit_end_the_statement_and_nothing_else() {
     let mut db = database();
-    let sorted = "SELECT a.i FROM tens a, tens b ORDER BY a.i * b.i";
-    let keepers: Vec<&str> = [
+    // These keep in memory what they keep.
+    let keepers = [
         "SELECT LENGTH(GROUP_CONCAT(REPEAT('a', 100) ORDER BY b.i)) FROM tens a, ten b",
         "SELECT JSON_LENGTH(JSON_ARRAYAGG(REPEAT('a', 100))) FROM tens a, ten b",
+        "SELECT COUNT(*) FROM ten c WHERE c.i > ANY (SELECT a.i + b.i FROM tens a, tens b)",
+    ];
+    // These go on to disk.
+    let spillers = [
         "SELECT SUM(a.i) OVER (ORDER BY b.i) FROM tens a, tens b",
         "SELECT a.i * b.i AS p, COUNT(*) FROM tens a, tens b GROUP BY p",
         "SELECT DISTINCT a.i * b.i FROM tens a, tens b",
         "SELECT COUNT(DISTINCT a.i * b.i) FROM tens a, tens b",
         "SELECT a.i * b.i FROM tens a, tens b EXCEPT SELECT a.i FROM tens a",
         "SELECT COUNT(*) FROM (SELECT a.i + b.i AS s FROM tens a, tens b LIMIT 100000000) d",
-        "SELECT COUNT(*) FROM ten c WHERE c.i > ANY (SELECT a.i + b.i FROM tens a, tens b)",
         "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n",
         "SELECT a.i FROM tens a, tens b ORDER BY a.i * b.i LIMIT 5000000",
         "SELECT a.i, REPEAT('a', 5000 + a.i % 2) AS x FROM tens a ORDER BY x, a.i LIMIT 60000",
-        sorted,
-    ]
-    .to_vec();
+        "SELECT a.i FROM tens a, tens b ORDER BY a.i * b.i",
+    ];
     db.run("SET cte_max_recursion_depth = 4294967295");
-    db.run("SET statement_memory_limit = 4194304");
-    for sql in &keepers {
-        db.fails(sql, 1037);
+    db.run("SET statement_memory_limit = 4194304, max_tmp_session_space_usage = 4194304");
+    let all = keepers.map(|sql| (sql, 1037)).into_iter();
+    for (sql, number) in all.chain(spillers.map(|sql| (sql, 1114))) {
+        db.fails(sql, number);
         assert_eq!(db.session.state.memory.used(), 0, "{sql}");
+        assert_eq!(db.session.state.memory.space().used(), 0, "{sql}");
     }
+    db.run("SET max_tmp_session_space_usage = DEFAULT");
     assert_eq!(db.engine.variables().memory().used(), 0);
     // What is limited is memory, not rows.
     assert_eq!(db.rows("SELECT COUNT(*) FROM tens a, ten b"), ["100000"]);
@@ -480,17 +505,17 @@ fn results_of_subqueries_are_kept_only_where_there_is_memory() {
 #[test]
 fn a_connection_that_takes_too_much_memory_is_closed() {
     let db = database();
-    let sorted = "SELECT a.i FROM tens a, tens b ORDER BY a.i * b.i";
+    let collected = "SELECT JSON_LENGTH(JSON_ARRAYAGG(REPEAT('a', 100))) FROM tens a, tens b";
     let mut own = beside(&db);
     own.run("SET connection_memory_limit = 4194304");
-    let error = own.try_run(sorted).expect_err("too much");
+    let error = own.try_run(collected).expect_err("too much");
     assert_eq!(error.number(), 4082);
     let words = "Connection closed. Connection memory limit 4194304 bytes exceeded. Consumed ";
     assert!(error.message().starts_with(words), "{error}");
     assert!(own.session.control().is_connection_killed());
     let mut all = beside(&db);
     all.run("SET GLOBAL global_connection_memory_limit = 16777216");
-    all.fails(sorted, 4081);
+    all.fails(collected, 4081);
     assert!(all.session.control().is_connection_killed());
     beside(&db).run("SELECT 1");
 }

@@ -29,7 +29,7 @@ fn other_value(variable: &Variable) -> String {
         Kind::TimeZone => "'+01:00'".to_string(),
         Kind::Locale => "'de_DE'".to_string(),
         Kind::Text | Kind::LogFile => "'other'".to_string(),
-        Kind::Words(words) => format!("'{}'", words[0]),
+        Kind::Words(words) | Kind::WordSet(words) => format!("'{}'", words[0]),
     }
 }
 
@@ -101,4 +101,23 @@ fn read_only_is_part_of_super_read_only() {
     db.run("SET GLOBAL super_read_only = ON");
     db.run("SET GLOBAL read_only = OFF");
     assert_eq!(db.rows(both), ["0|0"]);
+}
+
+/// Sequences in tables are counted by it: UPDATE … SET id = LAST_INSERT_ID(id + 1).
+#[test]
+fn an_ok_packet_tells_what_last_insert_id_was_given() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE sequence (id INT)");
+    db.run("INSERT INTO sequence VALUES (5)");
+    db.run("CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b INT)");
+    for (sql, id) in [
+        ("UPDATE sequence SET id = LAST_INSERT_ID(id + 1)", 6),
+        ("UPDATE sequence SET id = id + 1", 0),
+        ("INSERT INTO t (b) VALUES (LAST_INSERT_ID(77))", 1),
+        ("INSERT INTO t VALUES (900, LAST_INSERT_ID(78))", 78),
+        ("INSERT INTO sequence VALUES (LAST_INSERT_ID(79))", 79),
+        ("INSERT INTO t VALUES (1000, 1)", 1000),
+    ] {
+        assert_eq!(db.run(sql).last_insert_id, id, "{sql}");
+    }
 }

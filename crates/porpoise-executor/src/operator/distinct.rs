@@ -2,43 +2,53 @@
 
 use porpoise_core::error::Result;
 use porpoise_expr::Expr;
-use porpoise_planner::plan::Node;
+use porpoise_planner::plan::{Node, slots_of};
 use porpoise_types::KeyBuf;
 
-use super::{BoxedOperator, Operator, build, key_of};
+use super::distinct_rows::DistinctRows;
+use super::{BoxedOperator, Operator, RowOrder, build_with, key_of};
 use crate::Exec;
-use crate::key_map::KeyMap;
 
 pub(super) struct Distinct<'p> {
+    node: &'p Node,
     input: BoxedOperator<'p>,
     keys: &'p [Expr],
-    seen: KeyMap,
+    rows: DistinctRows,
+    /// The input has no more rows.
+    is_read: bool,
 }
 
 impl<'p> Distinct<'p> {
-    pub(super) fn new(input: &'p Node, keys: &'p [Expr]) -> Distinct<'p> {
+    pub(super) fn new(input: &'p Node, keys: &'p [Expr], order: RowOrder) -> Distinct<'p> {
         Distinct {
-            input: build(input),
+            node: input,
+            input: build_with(input, order),
             keys,
-            seen: KeyMap::default(),
+            rows: DistinctRows::new(order),
+            is_read: false,
         }
     }
 }
 
 impl Operator for Distinct<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.seen.clear();
+        self.rows.clear();
+        self.is_read = false;
         self.input.open(exec)
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
         let mut key = KeyBuf::new();
-        while self.input.next(exec)? {
+        while !self.is_read {
+            if !self.input.next(exec)? {
+                self.is_read = true;
+                break;
+            }
             key_of(exec, self.keys.iter().map(|expr| (expr, false)), &mut key)?;
-            if self.seen.insert(&exec.session.memory, &key)?.1 {
+            if self.rows.is_new(exec, &key, || slots_of(self.node))? {
                 return Ok(true);
             }
         }
-        Ok(false)
+        self.rows.next_aside(exec)
     }
 }

@@ -4,7 +4,7 @@ use porpoise_core::error::Result;
 use porpoise_expr::Expr;
 use porpoise_planner::plan::Node;
 
-use super::{BoxedOperator, Operator, all_true, build};
+use super::{BoxedOperator, Operator, RowOrder, all_true, build_with};
 use crate::Exec;
 
 pub(super) struct Filter<'p> {
@@ -13,9 +13,9 @@ pub(super) struct Filter<'p> {
 }
 
 impl<'p> Filter<'p> {
-    pub(super) fn new(input: &'p Node, conditions: &'p [Expr]) -> Filter<'p> {
+    pub(super) fn new(input: &'p Node, conditions: &'p [Expr], order: RowOrder) -> Filter<'p> {
         Filter {
-            input: build(input),
+            input: build_with(input, order),
             conditions,
         }
     }

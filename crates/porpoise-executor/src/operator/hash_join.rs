@@ -1,93 +1,96 @@
 //! Joins by a hash table of the right side.
+//!
+//! A right side that takes more memory than it should is divided by its keys and put on disk, and
+//! the left side like it: [`disk_join`](super::disk_join) joins each part of the one with that of the
+//! other.
 
 use std::sync::Arc;
 
-use porpoise_core::error::Result;
-use porpoise_core::memory::Charge;
-use porpoise_expr::EvalContext;
-use porpoise_expr::key;
-use porpoise_expr::{Expr, SlotId};
-use porpoise_planner::plan::{JoinKind, Node};
-use porpoise_types::KeyBuf;
+use porpoise_core::error::{Error, Result};
+use porpoise_core::temporary_file::Part;
+use porpoise_expr::{EvalContext, Expr, SlotId};
+use porpoise_planner::plan::{JoinKind, Node, slots_of};
 
-use super::{BoxedOperator, Operator, all_true, build};
+use super::disk_join::DiskJoin;
+use super::join_table::{JoinTable, Key, KeyForm};
+use super::{BoxedOperator, Operator, RowOrder, all_true, build_with};
 use crate::Exec;
-use crate::eval::Evaluate;
-use crate::key_map::KeyMap;
-use crate::row_buffer::RowBuffer;
-
-/// Rows by key.
-#[derive(Default)]
-pub struct HashTable {
-    rows: RowBuffer,
-    keys: KeyMap,
-    /// The first and the last row of each key.
-    ends: Vec<(u32, u32)>,
-    /// By row: the next one of its key, itself if it is the last.
-    next: Vec<u32>,
-    charge: Charge,
-}
-
-impl HashTable {
-    /// Keeps the slots' current rows.
-    ///
-    /// # Errors
-    /// Where the statement would take more memory than it may.
-    fn add(&mut self, key: &[u8], exec: &Exec<'_>, slots: &[SlotId]) -> Result<()> {
-        let account = &exec.session.memory;
-        let row = self.rows.len() as u32;
-        self.rows.push(exec, slots)?;
-        self.charge.reserve(account, &mut self.next, 1)?;
-        self.next.push(row);
-        let (number, is_new) = self.keys.insert(account, key)?;
-        if is_new {
-            self.charge.reserve(account, &mut self.ends, 1)?;
-            self.ends.push((row, row));
-        } else {
-            let last = &mut self.ends[number].1;
-            self.next[*last as usize] = row;
-            *last = row;
-        }
-        Ok(())
-    }
-
-    fn first(&self, key: &[u8]) -> Option<u32> {
-        self.keys.get(key).map(|number| self.ends[number].0)
-    }
-
-    fn after(&self, row: u32) -> Option<u32> {
-        Some(self.next[row as usize]).filter(|next| *next != row)
-    }
-}
+use crate::row_buffer::save;
+use crate::spill::Hashing;
 
 pub(super) struct HashJoin<'p> {
+    left_node: &'p Node,
     left: BoxedOperator<'p>,
     right: BoxedOperator<'p>,
-    kind: JoinKind,
-    left_keys: &'p [Expr],
-    right_keys: &'p [Expr],
-    condition: &'p [Expr],
-    right_slots: &'p [SlotId],
+    on: JoinOn<'p>,
     /// The number under which the table is kept for the statement.
     kept: Option<usize>,
-    table: Arc<HashTable>,
+    order: RowOrder,
+    built: BuiltSide,
+    /// The current left row's.
+    key: Key,
     matches: Option<Matches>,
     /// No row of the left side can have a match that it needs: none is read.
     yields_nothing: bool,
+    /// The join of sides that are on disk, once a row was asked for.
+    disk: Option<Box<DiskJoin>>,
 }
 
+/// What rows are joined on, and what comes of those that match.
+pub(super) struct JoinOn<'p> {
+    pub(super) kind: JoinKind,
+    left_keys: &'p [Expr],
+    right_keys: &'p [Expr],
+    pub(super) condition: &'p [Expr],
+    pub(super) right_slots: &'p [SlotId],
+    pub(super) key_form: KeyForm,
+}
+
+/// What was made of the right side.
+#[derive(Clone)]
+pub enum BuiltSide {
+    /// It fits memory.
+    Table(Arc<JoinTable>),
+    /// It was divided by its keys.
+    Parts(Arc<DividedSide>),
+}
+
+/// A side's rows on disk, each behind its key.
+pub struct DividedSide {
+    pub(super) hashing: Hashing,
+    /// Those without rows included.
+    pub(super) parts: Vec<Part>,
+}
+
+impl Default for BuiltSide {
+    fn default() -> BuiltSide {
+        BuiltSide::Table(Arc::default())
+    }
+}
+
+impl BuiltSide {
+    fn is_empty(&self) -> bool {
+        match self {
+            BuiltSide::Table(table) => table.is_empty(),
+            BuiltSide::Parts(side) => side.parts.iter().all(|part| part.entries() == 0),
+        }
+    }
+}
+
+/// So often a table that grows asks whether it is to go to disk.
+pub(super) const ASKED_EVERY_BYTES: usize = 64 << 10;
 /// So many rows of a key are tried between two looks whether the statement is to end: a look costs
 /// more than a row that fails its condition at once.
-const ROWS_PER_LOOK: u32 = 64;
+pub(super) const ROWS_PER_LOOK: u32 = 64;
 
 /// How far the current left row's matches were gone through.
-struct Matches {
+pub(super) struct Matches {
     /// The next row of its key.
-    next: Option<u32>,
+    pub(super) next: Option<u32>,
     /// How many were tried.
-    tried: u32,
+    pub(super) tried: u32,
     /// Whether one has passed.
-    passed: bool,
+    pub(super) passed: bool,
 }
 
 impl<'p> HashJoin<'p> {
@@ -98,68 +101,130 @@ impl<'p> HashJoin<'p> {
         condition: &'p [Expr],
         right_slots: &'p [SlotId],
         kept: Option<usize>,
+        order: RowOrder,
     ) -> HashJoin<'p> {
         HashJoin {
-            left: build(left),
-            right: build(right),
-            kind,
-            left_keys,
-            right_keys,
-            condition,
-            right_slots,
+            left_node: left,
+            left: build_with(left, order),
+            right: build_with(right, order),
+            on: JoinOn {
+                kind,
+                left_keys,
+                right_keys,
+                condition,
+                right_slots,
+                key_form: KeyForm::of(left_keys, right_keys),
+            },
             kept,
-            table: Arc::default(),
+            order,
+            built: BuiltSide::default(),
+            key: Key::default(),
             matches: None,
             yields_nothing: false,
+            disk: None,
         }
     }
 }
 
 impl HashJoin<'_> {
-    /// The key, or `None` if a part of it is NULL: NULL equals nothing.
-    fn key(exec: &mut Exec<'_>, exprs: &[Expr]) -> Result<Option<KeyBuf>> {
-        let mut key = KeyBuf::new();
-        for expr in exprs {
-            let value = expr.eval(exec)?;
-            if value.is_null() {
-                return Ok(None);
-            }
-            key::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
-        }
-        Ok(Some(key))
-    }
-
     /// Reads the right side to its end.
-    fn fill(&mut self, exec: &mut Exec<'_>) -> Result<HashTable> {
-        let mut table = HashTable::default();
+    fn fill(&mut self, exec: &mut Exec<'_>) -> Result<BuiltSide> {
+        let on = &self.on;
+        let mut table = JoinTable::new(on.key_form);
+        let mut asked_at = ASKED_EVERY_BYTES;
         self.right.open(exec)?;
         while self.right.next(exec)? {
-            if let Some(key) = Self::key(exec, self.right_keys)? {
-                table.add(key.as_slice(), exec, self.right_slots)?;
+            if !on.key_form.read(exec, on.right_keys, &mut self.key)? {
+                continue;
+            }
+            table.add(&self.key, exec, on.right_slots)?;
+            let bytes = table.bytes();
+            if bytes >= asked_at {
+                asked_at = bytes + ASKED_EVERY_BYTES;
+                if exec.session.memory.is_to_spill(bytes) {
+                    let side = self.divide_right(exec, table)?;
+                    return Ok(BuiltSide::Parts(Arc::new(side)));
+                }
             }
         }
-        Ok(table)
+        table.finish(&exec.session.memory, || exec.check_interrupt())?;
+        Ok(BuiltSide::Table(Arc::new(table)))
+    }
+
+    /// Divides the rows that were read, and the others of the right side.
+    #[cold]
+    fn divide_right(&mut self, exec: &mut Exec<'_>, table: JoinTable) -> Result<DividedSide> {
+        let on = &self.on;
+        exec.count_disk_table();
+        let hashing = Hashing::new(&exec.session.memory);
+        let mut parts = hashing.create(&exec.session.memory)?;
+        table.divide(&hashing, &mut parts, on.right_slots.len())?;
+        drop(table);
+        while self.right.next(exec)? {
+            exec.check_interrupt()?;
+            if !on.key_form.read(exec, on.right_keys, &mut self.key)? {
+                continue;
+            }
+            let part = self.key.part(on.key_form, &hashing);
+            parts.push(part, |out| {
+                self.key.write(on.key_form, out);
+                save(&exec.frame, on.right_slots, out);
+            })?;
+        }
+        Ok(DividedSide {
+            hashing,
+            parts: parts.finish()?,
+        })
+    }
+
+    /// Divides the left side as the right one was.
+    #[cold]
+    fn begin_on_disk(&mut self, exec: &mut Exec<'_>) -> Result<DiskJoin> {
+        let (BuiltSide::Parts(right), on) = (&self.built, &self.on) else {
+            return Err(Error::engine_error("a join of sides that are in memory"));
+        };
+        let mut join = DiskJoin::new(exec, right, on.kind, slots_of(self.left_node))?;
+        while self.left.next(exec)? {
+            exec.check_interrupt()?;
+            let has_key = on.key_form.read(exec, on.left_keys, &mut self.key)?;
+            let key = has_key.then_some(&self.key);
+            join.add_left(exec, right, on.key_form, key)?;
+        }
+        join.begin(exec, right, on, self.order)?;
+        Ok(join)
+    }
+
+    fn next_on_disk(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        if self.disk.is_none() {
+            let join = self.begin_on_disk(exec)?;
+            self.disk = Some(Box::new(join));
+        }
+        match &mut self.disk {
+            Some(join) => join.next(exec, &self.on),
+            None => Ok(false),
+        }
     }
 }
 
 impl Operator for HashJoin<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.matches = None;
+        self.disk = None;
         let is_kept = |(number, _): &&(usize, _)| Some(*number) == self.kept;
-        self.table = match exec.kept().hash_tables.iter().find(is_kept) {
+        self.built = match exec.kept().hash_tables.iter().find(is_kept) {
             Some((_, table)) => table.clone(),
             None => {
                 // What the last opening made is not needed beside the new one.
-                self.table = Arc::default();
-                let table = Arc::new(self.fill(exec)?);
+                self.built = BuiltSide::default();
+                let table = self.fill(exec)?;
                 if let Some(number) = self.kept {
                     exec.kept().hash_tables.push((number, table.clone()));
                 }
                 table
             }
         };
-        let needs_match = matches!(self.kind, JoinKind::Inner | JoinKind::Semi);
-        self.yields_nothing = needs_match && self.table.rows.is_empty();
+        let needs_match = matches!(self.on.kind, JoinKind::Inner | JoinKind::Semi);
+        self.yields_nothing = needs_match && self.built.is_empty();
         match self.yields_nothing {
             true => Ok(()),
             false => self.left.open(exec),
@@ -170,14 +235,20 @@ impl Operator for HashJoin<'_> {
         if self.yields_nothing {
             return Ok(false);
         }
+        let BuiltSide::Table(table) = &self.built else {
+            return self.next_on_disk(exec);
+        };
+        let on = &self.on;
         loop {
             let Some(matches) = &mut self.matches else {
                 exec.check_interrupt()?;
                 if !self.left.next(exec)? {
                     return Ok(false);
                 }
-                let key = Self::key(exec, self.left_keys)?;
-                let next = key.and_then(|key| self.table.first(key.as_slice()));
+                let next = match on.key_form.read(exec, on.left_keys, &mut self.key)? {
+                    true => table.first(&self.key),
+                    false => None,
+                };
                 self.matches = Some(Matches {
                     next,
                     tried: 0,
@@ -186,20 +257,17 @@ impl Operator for HashJoin<'_> {
                 continue;
             };
             if let Some(row) = matches.next {
-                matches.next = self.table.after(row);
+                matches.next = table.after(row);
                 matches.tried = matches.tried.wrapping_add(1);
                 if matches.tried % ROWS_PER_LOOK == 0 {
                     exec.check_interrupt()?;
                 }
-                let frame = &mut exec.frame;
-                self.table
-                    .rows
-                    .restore(row as usize, frame, self.right_slots);
-                if !all_true(self.condition, exec)? {
+                table.restore(row, exec, on.right_slots);
+                if !all_true(on.condition, exec)? {
                     continue;
                 }
                 matches.passed = true;
-                match self.kind {
+                match on.kind {
                     JoinKind::Inner | JoinKind::Left => return Ok(true),
                     JoinKind::Semi => {
                         self.matches = None;
@@ -210,9 +278,9 @@ impl Operator for HashJoin<'_> {
             } else {
                 let passed = matches.passed;
                 self.matches = None;
-                match self.kind {
+                match on.kind {
                     JoinKind::Left if !passed => {
-                        for slot in self.right_slots {
+                        for slot in on.right_slots {
                             exec.frame.slots[slot.0 as usize].set_null();
                         }
                         return Ok(true);

@@ -1,11 +1,11 @@
 //! LIMIT and OFFSET.
 
 use porpoise_core::error::Result;
-use porpoise_expr::Expr;
+use porpoise_expr::{Expr, ExprKind};
 use porpoise_planner::plan::Node;
-use porpoise_types::Value;
+use porpoise_types::{Value, convert};
 
-use super::{BoxedOperator, Operator, build};
+use super::{BoxedOperator, Operator, RowOrder, build_with};
 use crate::Exec;
 use crate::eval::Evaluate;
 
@@ -21,9 +21,10 @@ impl<'p> Limit<'p> {
         input: &'p Node,
         offset: Option<&'p Expr>,
         count: Option<&'p Expr>,
+        order: RowOrder,
     ) -> Limit<'p> {
         Limit {
-            input: build(input),
+            input: build_with(input, order),
             offset,
             count,
             left: 0,
@@ -33,9 +34,17 @@ impl<'p> Limit<'p> {
 
 /// The value of a LIMIT or OFFSET. A parameter may be bound as a text that holds a whole number, as
 /// PHP's PDO and others do it; since 8.0.22 MySQL takes these, and no fractions or floating-point
-/// numbers.
+/// numbers. A program's variable is an integer of whatever value: NULL is none, and what is below
+/// zero wraps around, as in MySQL.
 pub fn count_of(exec: &mut Exec<'_>, expr: &Expr) -> Result<u64> {
-    let count = match expr.eval(exec)? {
+    let value = expr.eval(exec)?;
+    if let ExprKind::Variable(_) = expr.kind {
+        return Ok(match value {
+            Value::UInt(count) => count,
+            value => convert::to_int(&value).0.cast_unsigned(),
+        });
+    }
+    let count = match value {
         Value::Int(count) => u64::try_from(count).ok(),
         Value::UInt(count) => Some(count),
         Value::Text(text) => text.trim_ascii().parse().ok(),

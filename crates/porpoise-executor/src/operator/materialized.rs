@@ -8,7 +8,7 @@ use porpoise_planner::plan::Node;
 
 use super::{Operator, build, project, replay};
 use crate::Exec;
-use crate::row_buffer::RowBuffer;
+use crate::row_buffer::{RowBuffer, RowReader};
 
 pub(super) struct Materialized<'p> {
     slot: SlotId,
@@ -16,7 +16,7 @@ pub(super) struct Materialized<'p> {
     output: &'p [Expr],
     number: usize,
     rows: Arc<RowBuffer>,
-    at: usize,
+    reader: RowReader,
 }
 
 impl<'p> Materialized<'p> {
@@ -32,14 +32,14 @@ impl<'p> Materialized<'p> {
             output,
             number,
             rows: Arc::default(),
-            at: 0,
+            reader: RowReader::default(),
         }
     }
 }
 
 impl Operator for Materialized<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.at = 0;
+        self.reader = RowReader::default();
         if let Some(rows) = exec.kept().materialized.get(&self.number) {
             self.rows = rows.clone();
             return Ok(());
@@ -49,8 +49,9 @@ impl Operator for Materialized<'_> {
         input.open(exec)?;
         while input.next(exec)? {
             project(exec, self.slot, self.output)?;
-            rows.push(exec, &[self.slot])?;
+            rows.put_aside(exec, &[self.slot])?;
         }
+        rows.finish()?;
         self.rows = Arc::new(rows);
         exec.kept()
             .materialized
@@ -59,6 +60,6 @@ impl Operator for Materialized<'_> {
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        replay(&self.rows, &mut self.at, exec, &[self.slot])
+        replay(&self.rows, &mut self.reader, exec, &[self.slot])
     }
 }

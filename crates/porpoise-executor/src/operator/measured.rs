@@ -5,7 +5,7 @@ use std::time::Instant;
 use porpoise_core::error::Result;
 use porpoise_planner::plan::{Measure, Node};
 
-use super::{BoxedOperator, Operator, build};
+use super::{BoxedOperator, Operator, RowOrder, build_with};
 use crate::Exec;
 
 pub struct Measured<'p> {
@@ -16,9 +16,9 @@ pub struct Measured<'p> {
 }
 
 impl<'p> Measured<'p> {
-    pub fn new(input: &'p Node, number: usize) -> Measured<'p> {
+    pub fn new(input: &'p Node, number: usize, order: RowOrder) -> Measured<'p> {
         Measured {
-            input: build(input),
+            input: build_with(input, order),
             number,
             is_new: false,
         }

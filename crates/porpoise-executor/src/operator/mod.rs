@@ -6,13 +6,19 @@
 //!
 //! | where rows come from | what is done to them one by one | what needs all of them |
 //! | --- | --- | --- |
-//! | `scan`, `constant`, `virtual_table`, `materialized`, `recursive`, [`json_table`](super::json_table) | `filter`, `project`, `limit`, `distinct`, `nested_loop`, `measured` | `hash_join`, `group`, `sort`, `top_sort`, `set_operation`, [`window`](super::window) |
+//! | `scan`, `constant`, `virtual_table`, `materialized`, `recursive`, [`json_table`](super::json_table) | `filter`, `project`, `limit`, `distinct`, `nested_loop`, `measured` | `hash_join` (`join_table`), `group`, `sort`, `top_sort`, `set_operation`, [`window`](super::window) |
 
 mod constant;
+mod disk_join;
+mod disk_sort;
 mod distinct;
+mod distinct_rows;
 mod filter;
 mod group;
+mod group_state;
+mod hash_group;
 mod hash_join;
+mod join_table;
 mod leaps;
 mod limit;
 mod materialized;
@@ -30,26 +36,26 @@ mod virtual_table;
 use porpoise_core::error::Result;
 use porpoise_core::memory::Charge;
 use porpoise_expr::aggregate::SortKey;
-use porpoise_expr::key;
 use porpoise_expr::{EvalContext, Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
 
 use crate::Exec;
-use crate::eval::Evaluate;
+use crate::eval::{Evaluate, append_key};
 use crate::json_table::JsonTableOperator;
-use crate::row_buffer::RowBuffer;
+use crate::row_buffer::{RowBuffer, RowReader};
 use crate::window::WindowOperator;
 
+pub use disk_sort::{DiskSort, SortedRows};
 pub use limit::count_of;
 
 use constant::{Empty, One, Values};
 use distinct::Distinct;
 use filter::Filter;
 use group::GroupOperator;
+pub use hash_join::BuiltSide;
 use hash_join::HashJoin;
-pub use hash_join::HashTable;
 use limit::Limit;
 use materialized::Materialized;
 use measured::Measured;
@@ -69,8 +75,24 @@ pub trait Operator {
 
 pub type BoxedOperator<'p> = Box<dyn Operator + 'p>;
 
-/// Makes the operator of a node, and of all below it.
+/// Whether the order counts in which an operator yields rows. One that puts rows on disk has to do
+/// more to keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOrder {
+    /// As if nothing were on disk: a sort was left out because rows come in order, or they are read
+    /// again and have to come as they did before.
+    Kept,
+    /// Whatever it is.
+    Free,
+}
+
+/// Makes the operator of a node, and of all below it. It keeps the order of rows.
 pub fn build(node: &Node) -> BoxedOperator<'_> {
+    build_with(node, RowOrder::Kept)
+}
+
+/// Makes the operator of a node, and of all below it.
+pub fn build_with(node: &Node, order: RowOrder) -> BoxedOperator<'_> {
     match node {
         Node::One => Box::new(One::new()),
         Node::Empty => Box::new(Empty),
@@ -94,7 +116,7 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             input,
             output,
             ..
-        } => Box::new(Project::new(input, *slot, output)),
+        } => Box::new(Project::new(input, *slot, output, order)),
         Node::Recursive {
             slot,
             seed,
@@ -108,14 +130,14 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             Box::new(Recursive::new(*slot, parts, *distinct, *working))
         }
         Node::Working { slot, working } => Box::new(Working::new(*slot, *working)),
-        Node::Filter { input, conditions } => Box::new(Filter::new(input, conditions)),
+        Node::Filter { input, conditions } => Box::new(Filter::new(input, conditions, order)),
         Node::NestedLoop {
             left,
             right,
             kind,
             condition,
             ..
-        } => Box::new(NestedLoop::new(left, right, *kind, condition)),
+        } => Box::new(NestedLoop::new(left, right, *kind, condition, order)),
         Node::HashJoin {
             left,
             right,
@@ -133,13 +155,14 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             condition,
             right_slots,
             *kept,
+            order,
         )),
         Node::Group(group) => Box::new(GroupOperator::new(group)),
         Node::Project {
             input,
             slot,
             output,
-        } => Box::new(Project::new(input, *slot, output)),
+        } => Box::new(Project::new(input, *slot, output, order)),
         Node::Sort {
             input,
             keys,
@@ -147,9 +170,17 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             distinct,
             slots,
             ..
-        } => Box::new(Sort::new(input, keys, *distinct, slots, Extent::All)),
+        } => {
+            let order = if keys.is_empty() {
+                order
+            } else {
+                RowOrder::Free
+            };
+            let sort = Sort::new(input, keys, *distinct, slots, Extent::All, order);
+            Box::new(sort)
+        }
         Node::Batch { input, keys, slots } => {
-            Box::new(Sort::new(input, keys, false, slots, Extent::Batches))
+            Box::new(Sort::new(input, keys, false, slots, Extent::Batches, order))
         }
         Node::Sort {
             input,
@@ -159,20 +190,25 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             slots,
             ..
         } => Box::new(TopSort::new(input, keys, limit, *refill, slots)),
-        Node::Distinct { input, keys } => Box::new(Distinct::new(input, keys)),
+        Node::Distinct { input, keys, .. } => Box::new(Distinct::new(input, keys, order)),
         Node::Limit {
             input,
             offset,
             count,
-        } => Box::new(Limit::new(input, offset.as_deref(), count.as_deref())),
+        } => Box::new(Limit::new(
+            input,
+            offset.as_deref(),
+            count.as_deref(),
+            order,
+        )),
         Node::SetOperation {
             slot,
             op,
             distinct,
             inputs,
-        } => Box::new(SetOperation::new(*slot, *op, *distinct, inputs)),
+        } => Box::new(SetOperation::new(*slot, *op, *distinct, inputs, order)),
         Node::Window(window) => Box::new(WindowOperator::new(window)),
-        Node::Measured { input, number } => Box::new(Measured::new(input, *number)),
+        Node::Measured { input, number } => Box::new(Measured::new(input, *number, order)),
     }
 }
 
@@ -207,7 +243,7 @@ pub fn key_of<'p>(
     out.clear();
     for (expr, descending) in exprs {
         let value = expr.eval(exec)?;
-        key::encode_values(std::iter::once((&value, &expr.ty, descending)), out);
+        append_key(exec, &value, &expr.ty, descending, out)?;
     }
     Ok(())
 }
@@ -222,15 +258,13 @@ fn sort_key_of(exec: &mut Exec<'_>, keys: &[SortKey], out: &mut KeyBuf) -> Resul
 /// a place where the statement can be ended.
 pub(super) fn replay(
     rows: &RowBuffer,
-    at: &mut usize,
+    reader: &mut RowReader,
     exec: &mut Exec<'_>,
     slots: &[SlotId],
 ) -> Result<bool> {
-    if *at >= rows.len() {
+    if !reader.next(rows, &mut exec.frame, slots)? {
         return Ok(false);
     }
     exec.check_interrupt()?;
-    rows.restore(*at, &mut exec.frame, slots);
-    *at += 1;
     Ok(true)
 }

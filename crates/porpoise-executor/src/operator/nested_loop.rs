@@ -6,7 +6,7 @@ use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::slots_of;
 use porpoise_planner::plan::{JoinKind, Node};
 
-use super::{BoxedOperator, Operator, all_true, build};
+use super::{BoxedOperator, Operator, RowOrder, all_true, build_with};
 use crate::Exec;
 
 enum LoopState {
@@ -32,10 +32,11 @@ impl<'p> NestedLoop<'p> {
         right: &'p Node,
         kind: JoinKind,
         condition: &'p [Expr],
+        order: RowOrder,
     ) -> NestedLoop<'p> {
         NestedLoop {
-            left: build(left),
-            right: build(right),
+            left: build_with(left, order),
+            right: build_with(right, order),
             right_slots: slots_of(right),
             kind,
             condition,

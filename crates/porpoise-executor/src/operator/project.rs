@@ -4,7 +4,7 @@ use porpoise_core::error::Result;
 use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 
-use super::{BoxedOperator, Operator, build, project};
+use super::{BoxedOperator, Operator, RowOrder, build_with, project};
 use crate::Exec;
 
 pub(super) struct Project<'p> {
@@ -14,9 +14,14 @@ pub(super) struct Project<'p> {
 }
 
 impl<'p> Project<'p> {
-    pub(super) fn new(input: &'p Node, slot: SlotId, output: &'p [Expr]) -> Project<'p> {
+    pub(super) fn new(
+        input: &'p Node,
+        slot: SlotId,
+        output: &'p [Expr],
+        order: RowOrder,
+    ) -> Project<'p> {
         Project {
-            input: build(input),
+            input: build_with(input, order),
             slot,
             output,
         }

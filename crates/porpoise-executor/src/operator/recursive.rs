@@ -12,7 +12,7 @@ use porpoise_types::KeyBuf;
 use super::{BoxedOperator, Operator, build, key_of, project, replay};
 use crate::Exec;
 use crate::key_map::KeyMap;
-use crate::row_buffer::RowBuffer;
+use crate::row_buffer::{RowBuffer, RowReader};
 
 pub(super) struct Recursive<'p> {
     slot: SlotId,
@@ -71,7 +71,7 @@ impl<'p> Recursive<'p> {
                 }
             }
             project(exec, self.slot, output)?;
-            self.round.push(exec, &[self.slot])?;
+            self.round.put_aside(exec, &[self.slot])?;
             return Ok(true);
         }
         Ok(false)
@@ -92,7 +92,8 @@ impl Operator for Recursive<'_> {
                 return Ok(true);
             }
             self.input = None;
-            let round = std::mem::take(&mut self.round);
+            let mut round = std::mem::take(&mut self.round);
+            round.finish()?;
             if round.is_empty() {
                 self.is_at_end = true;
                 self.seen = KeyMap::default();
@@ -113,7 +114,7 @@ pub(super) struct Working {
     slot: SlotId,
     working: usize,
     rows: Arc<RowBuffer>,
-    at: usize,
+    reader: RowReader,
 }
 
 impl Working {
@@ -122,14 +123,14 @@ impl Working {
             slot,
             working,
             rows: Arc::default(),
-            at: 0,
+            reader: RowReader::default(),
         }
     }
 }
 
 impl Operator for Working {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.at = 0;
+        self.reader = RowReader::default();
         self.rows = exec
             .kept()
             .working
@@ -140,6 +141,6 @@ impl Operator for Working {
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        replay(&self.rows, &mut self.at, exec, &[self.slot])
+        replay(&self.rows, &mut self.reader, exec, &[self.slot])
     }
 }

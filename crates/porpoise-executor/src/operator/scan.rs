@@ -6,7 +6,7 @@ use porpoise_catalog::{Index, IndexKind, index_entry};
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
 use porpoise_planner::key_range::{self, Bounds};
-use porpoise_planner::plan::{Access, OnLocked, RowLock, Scan, Taken};
+use porpoise_planner::plan::{Access, OnLocked, RowLock, Scan, SlotLayout, Taken};
 use porpoise_storage::{Cursor, Direction, LockError, LockMode, Locked, SpaceId, Wait};
 use porpoise_types::KeyBuf;
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::leaps::Leaps;
 use super::row_keys::RowKeys;
 use super::{Operator, all_true};
-use crate::Exec;
+use crate::{Exec, Row};
 
 /// Reads a table, by whatever access path the plan chose.
 ///
@@ -480,14 +480,31 @@ fn index_space(scan: &Scan, index: usize) -> SpaceId {
 fn fetch(scan: &Scan, exec: &mut Exec<'_>, primary_key: &[u8]) -> Result<bool> {
     let latest = scan.lock != RowLock::None;
     let row = &mut exec.frame.slots[scan.slot.0 as usize];
+    let layout = &exec.layouts[scan.slot.0 as usize];
     let space = scan.table.space;
     let found = Exec::read(&exec.view, space, primary_key, latest, |bytes| {
-        row.set(bytes)
+        put_row(scan, row, layout, bytes)
     })?;
     if scan.lock != RowLock::None {
         row.set_key(primary_key);
     }
     Ok(found.is_some())
+}
+
+/// Rows that are longer are copied without what the statement doesn't read of them.
+const WHOLE_BYTES_MAX: usize = 512;
+
+/// Makes a row the slot's current one. One that is locked may change, and is whole.
+#[inline]
+fn put_row(scan: &Scan, row: &mut Row, layout: &SlotLayout, bytes: &[u8]) {
+    if bytes.len() > WHOLE_BYTES_MAX
+        && scan.lock == RowLock::None
+        && let Some(kept) = &layout.kept
+    {
+        row.set_kept(bytes, layout, kept);
+    } else {
+        row.set(bytes);
+    }
 }
 
 /// Puts the row of an entry, a key and a value, into the scan's slot, with its key where it is to be
@@ -504,7 +521,8 @@ fn put_entry(
     let row = &mut exec.frame.slots[scan.slot.0 as usize];
     match entries {
         Entries::Rows(_) => {
-            row.set(value);
+            let layout = &exec.layouts[scan.slot.0 as usize];
+            put_row(scan, row, layout, value);
             if scan.lock != RowLock::None {
                 row.set_key(key);
             }

@@ -1,4 +1,6 @@
 //! ORDER BY, and batches of rows that are put in order.
+//!
+//! Rows that take more memory than they should go on to a sort on disk, with their whole keys.
 
 use porpoise_core::error::Result;
 use porpoise_core::memory::{Arena, Charge, Place};
@@ -6,15 +8,15 @@ use porpoise_core::sort;
 use porpoise_expr::EvalContext;
 use porpoise_expr::SlotId;
 use porpoise_expr::aggregate::SortKey;
-use porpoise_expr::key;
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
 use porpoise_types::key::encode_text_prefix;
 
-use super::{BoxedOperator, Operator, build, sort_key_of};
+use super::disk_sort::{DiskSort, SortedRows};
+use super::{BoxedOperator, Operator, RowOrder, build_with, sort_key_of};
 use crate::Exec;
-use crate::eval::Evaluate;
-use crate::row_buffer::{RowBuffer, saved_len};
+use crate::eval::{Evaluate, append_key};
+use crate::row_buffer::{self, RowBuffer, saved_len};
 
 /// A row to be sorted.
 #[derive(Clone, Copy)]
@@ -51,6 +53,10 @@ pub(super) struct Sort<'p> {
     order: Vec<Sortable>,
     charge: Charge,
     at: usize,
+    /// What yields the rows, where they are too many for memory, and the last one's key, if it
+    /// counts.
+    on_disk: Option<Box<SortedRows>>,
+    last_key: Option<Vec<u8>>,
 }
 
 /// How much is sorted at a time.
@@ -62,15 +68,17 @@ pub(super) enum Extent {
 }
 
 impl<'p> Sort<'p> {
+    /// `order` is what the input's order counts.
     pub(super) fn new(
         input: &'p Node,
         keys: &'p [SortKey],
         distinct: bool,
         slots: &'p [SlotId],
         extent: Extent,
+        order: RowOrder,
     ) -> Sort<'p> {
         Sort {
-            input: build(input),
+            input: build_with(input, order),
             keys,
             distinct,
             slots,
@@ -82,10 +90,14 @@ impl<'p> Sort<'p> {
             order: Vec::new(),
             charge: Charge::default(),
             at: 0,
+            on_disk: None,
+            last_key: None,
         }
     }
 }
 
+/// So often a sort that grows asks whether it is to go to disk.
+const ASKED_EVERY_BYTES: usize = 64 << 10;
 /// How many bytes of a key are told from its columns' beginnings.
 pub(super) const PREFIX_BYTES: usize = size_of::<u64>();
 /// How many rows may be sorted without a look whether the statement is to end: by their prefixes,
@@ -116,8 +128,7 @@ pub(super) fn head_of_key(
             }
         } else {
             let value = key.expr.eval(exec)?;
-            let part = (&value, &key.expr.ty, key.descending);
-            key::encode_values(std::iter::once(part), head);
+            append_key(exec, &value, &key.expr.ty, key.descending, head)?;
         }
     }
     Ok(true)
@@ -185,18 +196,77 @@ impl Sort<'_> {
 }
 
 impl Sort<'_> {
-    /// Reads the next rows, and puts them in order.
-    fn fill(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        let most_bytes = match self.extent {
-            Extent::All => usize::MAX,
-            Extent::Batches => exec.session.join_buffer_size as usize,
-        };
+    /// Forgets all rows.
+    fn clear(&mut self) {
         self.rows.clear();
         self.key_bytes.clear();
         self.keys_at = Vec::new();
         self.order = Vec::new();
         self.charge.clear();
         self.at = 0;
+    }
+
+    /// How much memory the rows take, in bytes.
+    fn bytes(&self) -> usize {
+        self.rows.bytes() + self.key_bytes.bytes() + self.charge.bytes()
+    }
+
+    /// Has what was read and the rest of the input sorted on disk.
+    #[cold]
+    fn go_to_disk(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        let mut sort = DiskSort::new(exec);
+        let mut key = KeyBuf::new();
+        let has_keys = !is_of_columns(self.keys);
+        // The input goes on from its current row, which is the last one that was kept.
+        for row in 0..self.rows.len() {
+            self.rows.restore(row, &mut exec.frame, self.slots);
+            match has_keys {
+                true => sort.push(exec, self.made_key(row as u32), self.slots)?,
+                false => {
+                    sort_key_of(exec, self.keys, &mut key)?;
+                    sort.push(exec, &key, self.slots)?;
+                }
+            }
+        }
+        self.clear();
+        while self.input.next(exec)? {
+            sort_key_of(exec, self.keys, &mut key)?;
+            sort.push(exec, &key, self.slots)?;
+        }
+        self.is_read = true;
+        self.on_disk = Some(Box::new(sort.finish(exec)?));
+        Ok(())
+    }
+
+    /// The next row of those on disk.
+    fn next_on_disk(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some(rows) = &mut self.on_disk else {
+            return Ok(false);
+        };
+        if !self.distinct {
+            return rows.next(exec, self.slots);
+        }
+        while let Some((key, saved)) = rows.next_entry(exec)? {
+            if self.last_key.as_deref() == Some(key) {
+                continue;
+            }
+            let last = self.last_key.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+            row_buffer::restore(saved, &mut exec.frame, self.slots);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Reads the next rows, and puts them in order.
+    fn fill(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        let most_bytes = match self.extent {
+            Extent::All => usize::MAX,
+            Extent::Batches => exec.session.join_buffer_size as usize,
+        };
+        self.clear();
+        let mut asked_at = ASKED_EVERY_BYTES;
         let mut bytes = 0;
         let is_of_columns = is_of_columns(self.keys);
         let mut key = KeyBuf::new();
@@ -229,6 +299,12 @@ impl Sort<'_> {
                 is_whole: is_all && key.len() <= PREFIX_BYTES,
             });
             self.rows.push(exec, self.slots)?;
+            if self.bytes() >= asked_at && self.extent == Extent::All {
+                asked_at = self.bytes() + ASKED_EVERY_BYTES;
+                if exec.session.memory.is_to_spill(self.bytes()) {
+                    return self.go_to_disk(exec);
+                }
+            }
         }
         let by_prefix = |a: &Sortable, b: &Sortable| (a.prefix, a.row).cmp(&(b.prefix, b.row));
         sort::sort(&mut self.order, PREFIXES_RUN, by_prefix, || {
@@ -241,11 +317,16 @@ impl Sort<'_> {
 impl Operator for Sort<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.is_read = false;
+        self.on_disk = None;
+        self.last_key = None;
         self.input.open(exec)?;
         self.fill(exec)
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        if self.on_disk.is_some() {
+            return self.next_on_disk(exec);
+        }
         loop {
             while let Some(&row) = self.order.get(self.at) {
                 exec.check_interrupt()?;

@@ -22,8 +22,9 @@ use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
 
+use super::disk_sort::{DiskSort, SortedRows};
 use super::sort::{Extent, PREFIX_BYTES, Sort, head_of_key, is_of_columns};
-use super::{BoxedOperator, Operator, build, count_of, sort_key_of};
+use super::{BoxedOperator, Operator, RowOrder, build_with, count_of, sort_key_of};
 use crate::{Exec, row_buffer};
 
 struct SortedRow {
@@ -59,6 +60,8 @@ impl Ord for SortedRow {
 const HEAP_MAX: usize = 1 << 16;
 /// Where more rows may be asked for, no fewer are kept: so many cost next to nothing.
 const KEPT_MIN: f64 = 100.0;
+/// So often rows that grow ask whether they are to go to disk.
+const ASKED_EVERY_BYTES: usize = 64 << 10;
 /// By this factor more are kept than are expected to be asked for.
 const RESERVE: f64 = 2.0;
 /// When they were too few, so many times more are kept.
@@ -67,6 +70,14 @@ const GROWTH: usize = 16;
 impl SortedRow {
     fn bytes(&self) -> usize {
         size_of::<SortedRow>() + self.key.len() + self.row.len()
+    }
+}
+
+/// Rows that may be read again have to come in the same order each time.
+fn input_order(refill: Option<f64>) -> RowOrder {
+    match refill {
+        Some(_) => RowOrder::Kept,
+        None => RowOrder::Free,
     }
 }
 
@@ -83,6 +94,8 @@ pub(super) struct TopSort<'p> {
     charge: Charge,
     /// Sorts all rows, where that is better.
     whole: Option<Sort<'p>>,
+    /// Has the rows, where those that are kept are too much for memory.
+    on_disk: Option<Box<SortedRows>>,
     /// So many rows are kept.
     most: usize,
     at: usize,
@@ -102,7 +115,7 @@ impl<'p> TopSort<'p> {
     ) -> TopSort<'p> {
         TopSort {
             node: input,
-            input: build(input),
+            input: build_with(input, input_order(refill)),
             keys,
             limit,
             refill,
@@ -110,6 +123,7 @@ impl<'p> TopSort<'p> {
             rows: Vec::new(),
             charge: Charge::default(),
             whole: None,
+            on_disk: None,
             most: 0,
             at: 0,
             yielded: 0,
@@ -136,6 +150,7 @@ impl<'p> TopSort<'p> {
         let is_of_columns = is_of_columns(self.keys);
         let mut heap: BinaryHeap<SortedRow> = BinaryHeap::new();
         let (mut key, mut saved, mut number) = (KeyBuf::new(), Vec::new(), 0);
+        let mut asked_at = ASKED_EVERY_BYTES;
         self.input.open(exec)?;
         while self.input.next(exec)? {
             number += 1;
@@ -172,6 +187,18 @@ impl<'p> TopSort<'p> {
             };
             self.charge.add(&exec.session.memory, row.bytes())?;
             heap.push(row);
+            if self.charge.bytes() >= asked_at {
+                asked_at = self.charge.bytes() + ASKED_EVERY_BYTES;
+                if exec.session.memory.is_to_spill(self.charge.bytes()) {
+                    return match self.refill {
+                        Some(_) => {
+                            drop(heap);
+                            self.sort_all(exec)
+                        }
+                        None => self.go_to_disk(exec, heap),
+                    };
+                }
+            }
             if heap.len() > self.most {
                 self.has_more = true;
                 let dropped = heap.pop();
@@ -183,12 +210,31 @@ impl<'p> TopSort<'p> {
         Ok(())
     }
 
+    /// Has the rows that were kept, and the rest of the input, sorted on disk. Rows that were not
+    /// kept come behind these.
+    #[cold]
+    fn go_to_disk(&mut self, exec: &mut Exec<'_>, heap: BinaryHeap<SortedRow>) -> Result<()> {
+        let mut sort = DiskSort::new(exec);
+        for row in heap.into_sorted_vec() {
+            sort.push_saved(exec, &row.key, &row.row)?;
+        }
+        self.charge.clear();
+        let mut key = KeyBuf::new();
+        while self.input.next(exec)? {
+            sort_key_of(exec, self.keys, &mut key)?;
+            sort.push(exec, &key, self.slots)?;
+        }
+        self.on_disk = Some(Box::new(sort.finish(exec)?));
+        Ok(())
+    }
+
     /// Sorts all rows, and goes behind those that were yielded.
     fn sort_all(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.rows.clear();
         self.charge.clear();
         self.at = 0;
-        let whole = Sort::new(self.node, self.keys, false, self.slots, Extent::All);
+        let order = input_order(self.refill);
+        let whole = Sort::new(self.node, self.keys, false, self.slots, Extent::All, order);
         let whole = self.whole.insert(whole);
         whole.open(exec)?;
         for _ in 0..self.yielded {
@@ -202,6 +248,7 @@ impl Operator for TopSort<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.rows.clear();
         self.whole = None;
+        self.on_disk = None;
         self.yielded = 0;
         self.most = self.most_at_first(exec)?;
         match self.most > HEAP_MAX {
@@ -211,6 +258,10 @@ impl Operator for TopSort<'_> {
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        if let Some(rows) = &mut self.on_disk {
+            self.at += 1;
+            return Ok(self.at <= self.most && rows.next(exec, self.slots)?);
+        }
         loop {
             if let Some(whole) = &mut self.whole {
                 if self.refill.is_none() && self.at == self.most {

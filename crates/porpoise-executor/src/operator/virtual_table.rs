@@ -7,7 +7,7 @@ use porpoise_expr::{Expr, SlotId};
 
 use super::{Operator, all_true, replay};
 use crate::Exec;
-use crate::row_buffer::RowBuffer;
+use crate::row_buffer::{RowBuffer, RowReader};
 use crate::virtual_table::{Lookup, row_maker};
 
 pub(super) struct Virtual<'p> {
@@ -15,7 +15,7 @@ pub(super) struct Virtual<'p> {
     table: &'static VirtualTable,
     filter: &'p [Expr],
     rows: RowBuffer,
-    at: usize,
+    reader: RowReader,
 }
 
 impl<'p> Virtual<'p> {
@@ -29,14 +29,14 @@ impl<'p> Virtual<'p> {
             table,
             filter,
             rows: RowBuffer::default(),
-            at: 0,
+            reader: RowReader::default(),
         }
     }
 }
 
 impl Operator for Virtual<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.at = 0;
+        self.reader = RowReader::default();
         self.rows.clear();
         let (slot, filter, rows) = (self.slot, self.filter, &mut self.rows);
         let lookup = Lookup::of(self.table, slot, filter, exec)?;
@@ -44,13 +44,14 @@ impl Operator for Virtual<'_> {
             exec.check_interrupt()?;
             exec.fill(slot, values)?;
             if all_true(filter, exec)? {
-                rows.push(exec, &[slot])?;
+                rows.put_aside(exec, &[slot])?;
             }
             Ok(())
-        })
+        })?;
+        self.rows.finish()
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        replay(&self.rows, &mut self.at, exec, &[self.slot])
+        replay(&self.rows, &mut self.reader, exec, &[self.slot])
     }
 }

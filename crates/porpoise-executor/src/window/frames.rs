@@ -1,5 +1,6 @@
 //! Frames of window functions: which rows of the partition belong to the frame of a row.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use porpoise_core::error::{Error, Result};
@@ -10,6 +11,7 @@ use porpoise_types::Value;
 
 use super::Partition;
 use super::results::{FunctionInput, whole_number};
+use super::store::Store;
 
 /// The frames of one function in one partition.
 pub(super) struct Frames<'a> {
@@ -22,6 +24,9 @@ pub(super) struct Frames<'a> {
     /// RANGE: how order values compare.
     pub(super) domain: Domain,
     pub(super) descending: bool,
+    /// Where the frame of the row before began and ended.
+    last_start: Cell<usize>,
+    last_end: Cell<usize>,
 }
 
 impl<'a> Frames<'a> {
@@ -31,11 +36,13 @@ impl<'a> Frames<'a> {
         input: &'a FunctionInput,
         partition: &'a Partition,
     ) -> Result<Frames<'a>> {
-        let distance = |values: &[Value]| match values.first() {
-            Some(value) if call.frame.rows => whole_number(value)
-                .map(|distance| usize::try_from(distance).unwrap_or(usize::MAX))
-                .ok_or_else(|| Error::window_frame_illegal("<unnamed window>")),
-            _ => Ok(0),
+        let distance = |values: &Store<Value>| {
+            values.with(0, |value| match value {
+                Some(value) if call.frame.rows => whole_number(value)
+                    .map(|distance| usize::try_from(distance).unwrap_or(usize::MAX))
+                    .ok_or_else(|| Error::window_frame_illegal("<unnamed window>")),
+                _ => Ok(0),
+            })?
         };
         let key: Option<(&Expr, bool)> =
             window.order.first().map(|key| (&key.expr, key.descending));
@@ -47,14 +54,16 @@ impl<'a> Frames<'a> {
             end_rows: distance(&input.end)?,
             domain: key.map_or(Domain::Integer, |(expr, _)| Domain::of(&expr.ty)),
             descending: key.is_some_and(|(_, descending)| descending),
+            last_start: Cell::new(0),
+            last_end: Cell::new(0),
         })
     }
 
     /// A row's frame: a range of positions, empty where it ends before it begins.
-    pub(super) fn of(&self, row: usize) -> Range<usize> {
+    pub(super) fn of(&self, row: usize) -> Result<Range<usize>> {
         let len = self.partition.len;
         let rows = self.call.frame.rows;
-        let peers = &self.partition.peers[row];
+        let peers = self.partition.peers(row)?;
         let start = match &self.call.frame.start {
             FrameBound::UnboundedPreceding => 0,
             FrameBound::UnboundedFollowing => len,
@@ -62,9 +71,9 @@ impl<'a> Frames<'a> {
             FrameBound::CurrentRow => peers.start,
             FrameBound::Preceding(_) if rows => row.saturating_sub(self.start_rows),
             FrameBound::Following(_) if rows => row.saturating_add(self.start_rows).min(len),
-            _ => match self.input.start.get(row) {
+            _ => match self.input.start.with(row, |bound| bound.cloned())? {
                 None | Some(Value::Null) => peers.start,
-                Some(bound) => self.first_not_before(bound),
+                Some(bound) => self.first_not_before(&bound)?,
             },
         };
         let end = match &self.call.frame.end {
@@ -74,12 +83,12 @@ impl<'a> Frames<'a> {
             FrameBound::CurrentRow => peers.end,
             FrameBound::Preceding(_) if rows => (row + 1).saturating_sub(self.end_rows),
             FrameBound::Following(_) if rows => (row + 1).saturating_add(self.end_rows).min(len),
-            _ => match self.input.end.get(row) {
+            _ => match self.input.end.with(row, |bound| bound.cloned())? {
                 None | Some(Value::Null) => peers.end,
-                Some(bound) => self.first_after(bound),
+                Some(bound) => self.first_after(&bound)?,
             },
         };
-        start..end.max(start)
+        Ok(start..end.max(start))
     }
 
     /// NULLs come first, or last where the order is descending.
@@ -95,16 +104,55 @@ impl<'a> Frames<'a> {
         }
     }
 
-    fn first_not_before(&self, bound: &Value) -> usize {
-        self.partition
-            .order_values
-            .partition_point(|value| self.compare(value, bound).is_lt())
+    fn first_not_before(&self, bound: &Value) -> Result<usize> {
+        self.first_where(&self.last_start, |value| {
+            !self.compare(value, bound).is_lt()
+        })
     }
 
-    fn first_after(&self, bound: &Value) -> usize {
-        self.partition
-            .order_values
-            .partition_point(|value| self.compare(value, bound).is_le())
+    fn first_after(&self, bound: &Value) -> Result<usize> {
+        self.first_where(&self.last_end, |value| !self.compare(value, bound).is_le())
+    }
+
+    /// The first row with an order value that passes, as those of all rows behind it do. It is looked
+    /// for from the last row's on, from which it is nearly always near.
+    fn first_where(&self, last: &Cell<usize>, passes: impl Fn(&Value) -> bool) -> Result<usize> {
+        let values = &self.partition.order_values;
+        let passes = |row: usize| values.with(row, |value| value.is_none_or(&passes));
+        let (mut low, mut high, mut step) = (0, values.len(), 1);
+        let near = last.get().min(high);
+        if near == high || passes(near)? {
+            high = near;
+            while high > 0 {
+                let at = high.saturating_sub(step);
+                if !passes(at)? {
+                    low = at + 1;
+                    break;
+                }
+                high = at;
+                step *= 2;
+            }
+        } else {
+            low = near + 1;
+            while low < high {
+                let at = (low + step - 1).min(high - 1);
+                if passes(at)? {
+                    high = at;
+                    break;
+                }
+                low = at + 1;
+                step *= 2;
+            }
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match passes(middle)? {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        last.set(low);
+        Ok(low)
     }
 }
 

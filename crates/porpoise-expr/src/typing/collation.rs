@@ -92,7 +92,7 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
                 return (collation, Coercibility::Coercible);
             }
             // What such a function reads as bytes has no say in the result's collation.
-            let is_text = matches!(function.returns, Returns::Text(_));
+            let is_text = matches!(function.returns, Returns::Text(_) | Returns::TextOf(_));
             let strings = arguments.iter().enumerate().filter(|(at, argument)| {
                 class(&argument.ty).is_string()
                     && !(is_text && function.argument_kind(*at) == ArgumentKind::Bytes)

@@ -7,16 +7,18 @@
 //! | an exact number, a string | decimals, which have room for all digits |
 //! | a BIGINT column, a constant of floating point | decimals |
 //! | strings | text in their common collation, bytes if one is binary |
+//! | an ENUM column, equality with a constant string | numbers of members |
 //! | a date or time, a string or constant number | dates and times |
 //! | JSON, anything | JSON |
 //! | anything else | doubles |
 
+use compact_str::CompactString;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
 use porpoise_types::{Collation, DataType, Decimal, Value};
 
 use crate::typing::{Class, class, coerce, collation, hidden, implicit, text_or_bytes, text_type};
-use crate::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
+use crate::{Comparison, Domain, Expr, ExprKind};
 
 /// The domain in which two expressions are compared.
 pub fn domain(left: &Expr, right: &Expr, operation: &str, session: &SessionVars) -> Result<Domain> {
@@ -131,23 +133,7 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
         _ if from == Class::Null => expr,
         // A quotient is compared as it would be shown, without the digits kept for further
         // computing.
-        Domain::Decimal
-            if from == Class::Decimal
-                && !matches!(expr.kind, ExprKind::Cast { .. })
-                && expr.any(&mut |part| {
-                    let divide = crate::Arithmetic::Divide;
-                    match &part.kind {
-                        ExprKind::Arithmetic { op, .. } => *op == divide,
-                        ExprKind::Aggregate(_) => true,
-                        ExprKind::Call { function, .. } => function.name == hidden::AVERAGE.name,
-                        // What it selects may be one.
-                        ExprKind::Subquery { kind, .. } => {
-                            matches!(kind, SubqueryKind::Scalar { .. })
-                        }
-                        _ => false,
-                    }
-                }) =>
-        {
+        Domain::Decimal if super::has_hidden_digits(&expr) => {
             let (ty, nullable) = (expr.ty.clone(), expr.nullable);
             let operand = Box::new(expr);
             let kind = crate::CastKind::Implicit;
@@ -230,7 +216,7 @@ fn beside(expr: Expr, other: &Expr) -> Expr {
     if super::is_hex(&expr) && class(&other.ty).is_number() {
         return super::hex_number(expr);
     }
-    if other.ty == DataType::Year && other.as_column().is_some() && expr.is_constant() {
+    if other.ty == DataType::Year && other.as_column().is_some() && is_one_value(&expr) {
         return beside_year(expr);
     }
     match (class(&expr.ty), class(&other.ty)) {
@@ -269,11 +255,25 @@ fn beside(expr: Expr, other: &Expr) -> Expr {
     }
 }
 
+/// Whether an expression has one value for all rows, as far as a comparison with a YEAR goes.
+fn is_one_value(expr: &Expr) -> bool {
+    expr.is_constant() || matches!(expr.kind, ExprKind::UserVariable(_))
+}
+
+/// What a subquery selects, as the operand that it is compared with takes it.
+pub fn selected(expr: Expr, operand: &Expr) -> Expr {
+    match operand.ty {
+        DataType::Year => beside(expr, operand),
+        _ => expr,
+    }
+}
+
 /// A constant beside a YEAR column: 1 to 99 are years of two digits (MySQL 8.4 manual, 13.2.4).
 fn beside_year(expr: Expr) -> Expr {
     let number = match class(&expr.ty) {
         Class::Text | Class::Bytes => exact_decimal(expr),
         Class::Integer if expr.ty != DataType::Year => expr,
+        Class::Decimal | Class::Double => expr,
         _ => return expr,
     };
     let (ty, nullable) = (number.ty.clone(), number.nullable);
@@ -368,10 +368,46 @@ fn compare_any(op: Comparison, left: Expr, right: Expr, session: &SessionVars) -
                 ty: right.ty,
                 nullable: right.nullable,
             };
+            if is_equality(op) {
+                if let Some(member) = member(&right, &left, session) {
+                    return Ok(compared(op, Domain::Integer, left, member));
+                }
+                if let Some(member) = member(&left, &right, session) {
+                    return Ok(compared(op, Domain::Integer, member, right));
+                }
+            }
             let (domain, left, right) = align(left, right, op.sign(), session)?;
             Ok(compared(op, domain, left, right))
         }
     }
+}
+
+fn is_equality(op: Comparison) -> bool {
+    matches!(op, Comparison::Eq | Comparison::Ne | Comparison::NullSafeEq)
+}
+
+/// A constant text that may equal an ENUM column's, as the number of the member that does: numbers
+/// are what the column and its indexes hold.
+fn member(text: &Expr, column: &Expr, session: &SessionVars) -> Option<Expr> {
+    let DataType::Enum(def) = &column.ty else {
+        return None;
+    };
+    if column.as_column().is_none() || !text.is_constant() || class(&text.ty) != Class::Text {
+        return None;
+    }
+    // The empty text may be that of no member, which is number 0, as well.
+    let is_empty = |member: &CompactString| def.collation.eq(member.as_bytes(), b"");
+    let domain = domain(column, text, "=", session).ok()?;
+    if domain != Domain::Text(def.collation) || def.members.iter().any(is_empty) {
+        return None;
+    }
+    let kind = crate::CastKind::Member;
+    Some(converted(
+        text.clone(),
+        column.ty.clone(),
+        kind,
+        text.nullable,
+    ))
 }
 
 /// Makes a comparison of single values.
@@ -488,9 +524,8 @@ pub fn of_domain(expr: Expr, domain: Domain) -> Expr {
             implicit(expr, DataType::decimal((digits + scale).min(65), scale))
         }
         Domain::Text(collation) if expr.ty.collation() != collation => {
-            let mut expr = expr;
-            expr.ty = text_type(expr.ty.max_chars(), collation);
-            expr
+            let ty = text_type(expr.ty.max_chars(), collation);
+            super::renamed(expr, ty)
         }
         Domain::Bytes if class(&expr.ty) == Class::Text => {
             let ty = super::bytes_type(expr.ty.max_chars().saturating_mul(4));
@@ -695,32 +730,43 @@ pub fn is_null(operand: Expr, negated: bool) -> Result<Expr> {
     ))
 }
 
-/// A condition on rows, in which IS NULL finds the zero date of columns that can't be NULL (MySQL
-/// 8.4 manual, 14.4.2).
-pub fn row_condition(condition: Expr) -> Expr {
+/// A condition on rows, in which IS NULL finds the zero date of columns that are declared NOT NULL,
+/// also where an outer join makes NULL of them (MySQL 8.4 manual, 14.4.2).
+pub fn row_condition(
+    condition: Expr,
+    is_declared_not_null: &dyn Fn(crate::SlotId, usize) -> bool,
+) -> Expr {
+    let inner = |part| row_condition(part, is_declared_not_null);
     let Expr { kind, ty, nullable } = condition;
     match kind {
-        ExprKind::And(parts) => and(parts.into_iter().map(row_condition).collect()),
-        ExprKind::Or(parts) => or(parts.into_iter().map(row_condition).collect()),
+        ExprKind::And(parts) => and(parts.into_iter().map(inner).collect()),
+        ExprKind::Or(parts) => or(parts.into_iter().map(inner).collect()),
         ExprKind::IsNull {
             operand,
             negated: false,
-        } if let Some((domain, zero)) = zero_date(&operand) => Expr::boolean(
-            ExprKind::Compare {
-                op: Comparison::Eq,
-                domain,
-                right: Box::new(Expr::literal(zero, operand.ty.clone())),
-                left: operand,
-            },
-            false,
-        ),
+        } if let Some((domain, zero)) = zero_date(&operand, is_declared_not_null) => {
+            let zero = Expr::literal(zero, operand.ty.clone());
+            let is_zero = compared(Comparison::Eq, domain, (*operand).clone(), zero);
+            match operand.nullable {
+                false => is_zero,
+                true => {
+                    let negated = false;
+                    let is_null = Expr::boolean(ExprKind::IsNull { operand, negated }, false);
+                    or(vec![is_null, is_zero])
+                }
+            }
+        }
         kind => truth(Expr { kind, ty, nullable }),
     }
 }
 
 /// The zero value of a column of dates that is declared NOT NULL.
-fn zero_date(operand: &Expr) -> Option<(Domain, Value)> {
-    if operand.nullable || operand.as_column().is_none() {
+fn zero_date(
+    operand: &Expr,
+    is_declared_not_null: &dyn Fn(crate::SlotId, usize) -> bool,
+) -> Option<(Domain, Value)> {
+    let (slot, column) = operand.as_column()?;
+    if operand.nullable && !is_declared_not_null(slot, column) {
         return None;
     }
     match operand.ty {
@@ -857,6 +903,13 @@ pub fn in_list(
         }
         return Err(Error::operand_columns(1));
     }
+    let of_member = |item: &Expr| match class(&item.ty) {
+        Class::Null => Some(item.clone()),
+        _ => member(item, &operand, session),
+    };
+    if let Some(members) = list.iter().map(of_member).collect() {
+        return Ok(listed_in(operand, members, Domain::Integer, negated));
+    }
     let mut domains = Vec::new();
     for item in list.iter().filter(|item| class(&item.ty) != Class::Null) {
         let next = domain(&operand, item, "IN", session)?;
@@ -881,18 +934,21 @@ pub fn in_list(
         return Ok(if negated { not(any) } else { any });
     }
     let domain = common_domain(&operand, &list, "IN", session)?;
-    let operand = Box::new(listed(operand, domain));
+    let operand = listed(operand, domain);
     let list: Vec<Expr> = list.into_iter().map(|item| listed(item, domain)).collect();
+    Ok(listed_in(operand, list, domain, negated))
+}
+
+/// `operand IN (list)`, all of which are in the domain.
+fn listed_in(operand: Expr, list: Vec<Expr>, domain: Domain, negated: bool) -> Expr {
     let nullable = operand.nullable || list.iter().any(|item| item.nullable);
-    Ok(Expr::boolean(
-        ExprKind::InList {
-            operand,
-            list,
-            domain,
-            negated,
-        },
-        nullable,
-    ))
+    let kind = ExprKind::InList {
+        operand: Box::new(operand),
+        list,
+        domain,
+        negated,
+    };
+    Expr::boolean(kind, nullable)
 }
 
 fn in_rows(
@@ -1004,11 +1060,11 @@ pub fn key_pair(left: Expr, right: Expr, domain: Domain) -> (Expr, Expr) {
 
 /// Another name for a type whose values are the same. A TIMESTAMP column must keep its own: its
 /// value depends on it.
-fn retype(mut expr: Expr, ty: DataType) -> Expr {
-    if expr.ty != DataType::Null {
-        expr.ty = ty;
+fn retype(expr: Expr, ty: DataType) -> Expr {
+    match expr.ty {
+        DataType::Null => expr,
+        _ => super::renamed(expr, ty),
     }
-    expr
 }
 
 fn datetime_key(expr: Expr) -> Expr {

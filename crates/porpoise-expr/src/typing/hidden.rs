@@ -56,7 +56,10 @@ fn loose_date(call: &mut Call<'_>, value: &Value) -> Result<Value> {
 /// ([`ArgumentKind::Temporal`]).
 const DATETIME_CHARS_MIN: usize = 12;
 
-/// A string as DATETIME if it looks like one, else as TIME ([`ArgumentKind::Temporal`]).
+/// The least number that is a date with a time; a lesser one is a time.
+const DATETIME_NUMBER_MIN: f64 = 1e10;
+
+/// A string or number as DATETIME if it looks like one, else as TIME ([`ArgumentKind::Temporal`]).
 pub static TEMPORAL: Function = Function {
     name: "TEMPORAL",
     arity: exactly(1),
@@ -66,7 +69,10 @@ pub static TEMPORAL: Function = Function {
         let text = values[0].as_bytes().unwrap_or_default();
         let separates_date = |byte: &u8| byte.is_ascii_punctuation() && !b".:".contains(byte);
         let dated = text.iter().skip(1).any(separates_date) && !text.contains(&b':');
-        let long = dated || text.len() >= DATETIME_CHARS_MIN;
+        let long = match &values[0] {
+            Value::Text(_) | Value::Bytes(_) => dated || text.len() >= DATETIME_CHARS_MIN,
+            number => convert::to_double(number).0.abs() >= DATETIME_NUMBER_MIN,
+        };
         let moment = convert::to_datetime(&values[0], &ConvertContext::default());
         match moment {
             (Some(moment), Loss::None | Loss::Rounded) if long => Ok(Value::DateTime(moment)),
@@ -101,6 +107,7 @@ pub static YEAR_NUMBER: Function = Function {
         let year = u64::from(parse::two_digit_year(year));
         Ok(match values[0] {
             Value::Decimal(_) => Value::Decimal(Decimal::from(year)),
+            Value::Double(_) => Value::Double(year as f64),
             _ => Value::UInt(year),
         })
     }),

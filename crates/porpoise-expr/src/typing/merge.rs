@@ -3,7 +3,7 @@
 use porpoise_core::error::Result;
 use porpoise_types::{BlobSize, Collation, DataType, IntWidth};
 
-use crate::typing::{Class, bytes_type, class, collation, implicit, text_type};
+use crate::typing::{Class, bytes_type, class, collation, implicit, renamed, text_type};
 use crate::{Expr, ExprKind};
 
 /// The type that can hold a value of each. NULLs don't count. Only operations that compare the
@@ -25,6 +25,7 @@ pub fn merged_type(exprs: &[&Expr], operation: &str, default: Collation) -> Resu
     };
     Ok(match class(&merged) {
         Class::Text | Class::Bytes => {
+            let merged = as_long_as_any(merged, exprs);
             let operands = exprs.iter().copied();
             let common = match operation {
                 "CASE" | "COALESCE" | "IFNULL" => collation::mixed(operands, operation, default)?,
@@ -45,6 +46,31 @@ pub fn merged_type(exprs: &[&Expr], operation: &str, default: Collation) -> Resu
         }
         _ => without_zerofill(merged),
     })
+}
+
+/// With room for each value as it is spelled: a DECIMAL and a DOUBLE that become a text with a third
+/// aren't a DOUBLE before.
+fn as_long_as_any(merged: DataType, exprs: &[&Expr]) -> DataType {
+    let others = exprs
+        .iter()
+        .filter(|expr| !matches!(class(&expr.ty), Class::Text | Class::Bytes | Class::Null));
+    match &merged {
+        DataType::Varchar { length, collation } => {
+            let longest = others.map(|expr| super::spelled_chars(&expr.ty)).max();
+            match longest {
+                Some(longest) if longest > u64::from(*length) => text_type(longest, *collation),
+                _ => merged,
+            }
+        }
+        DataType::Varbinary(length) => {
+            let longest = others.map(|expr| super::spelled_octets(&expr.ty)).max();
+            match longest {
+                Some(longest) if longest > u64::from(*length) => bytes_type(longest),
+                _ => merged,
+            }
+        }
+        _ => merged,
+    }
 }
 
 /// Zeros fill a column's own values.
@@ -91,6 +117,17 @@ pub fn decimal_size(ty: &DataType) -> (u8, u8) {
     }
 }
 
+/// Whether a FLOAT has room for every value of a type.
+fn fits_float(ty: &DataType) -> bool {
+    match ty {
+        DataType::Float { .. } | DataType::Year => true,
+        DataType::Int { width, .. } => {
+            matches!(width, IntWidth::Tiny | IntWidth::Small | IntWidth::Medium)
+        }
+        _ => false,
+    }
+}
+
 fn pair(a: &DataType, b: &DataType) -> DataType {
     let (x, y) = (class(a), class(b));
     match (x, y) {
@@ -106,7 +143,11 @@ fn pair(a: &DataType, b: &DataType) -> DataType {
             }
         }
         _ if x.is_number() && y.is_number() => match (a, b) {
-            (DataType::Float { .. }, DataType::Float { .. }) => DataType::FLOAT,
+            (DataType::Float { .. }, other) | (other, DataType::Float { .. })
+                if fits_float(other) =>
+            {
+                DataType::FLOAT
+            }
             _ => DataType::DOUBLE,
         },
         (Class::Date, Class::Date) => DataType::Date,
@@ -144,7 +185,9 @@ fn pair(a: &DataType, b: &DataType) -> DataType {
             if x == Class::Bytes || y == Class::Bytes {
                 return bytes_type(
                     a.max_octets(porpoise_types::Charset::Utf8mb4)
-                        .max(b.max_octets(porpoise_types::Charset::Utf8mb4)),
+                        .max(b.max_octets(porpoise_types::Charset::Utf8mb4))
+                        .max(super::spelled_chars(a))
+                        .max(super::spelled_chars(b)),
                 );
             }
             for (this, other) in [(a, b), (b, a)] {
@@ -157,7 +200,7 @@ fn pair(a: &DataType, b: &DataType) -> DataType {
                     };
                 }
             }
-            text_type(a.max_chars().max(b.max_chars()), common)
+            text_type(super::spelled_chars(a).max(super::spelled_chars(b)), common)
         }
     }
 }
@@ -252,13 +295,12 @@ pub fn coerce(expr: Expr, ty: &DataType) -> Expr {
     {
         return implicit(expr, ty.clone());
     }
-    let mut expr = expr;
-    if matches!(class(ty), Class::Integer | Class::Text | Class::Bytes)
+    let takes_name = matches!(class(ty), Class::Integer | Class::Text | Class::Bytes)
         && class(&expr.ty) == class(ty)
-        && !matches!(expr.kind, ExprKind::Call { .. })
-    {
+        && !matches!(expr.kind, ExprKind::Call { .. });
+    match takes_name {
         // The same values under the wider name: keys made of them have the same bytes.
-        expr.ty = ty.clone();
+        true => renamed(expr, ty.clone()),
+        false => expr,
     }
-    expr
 }

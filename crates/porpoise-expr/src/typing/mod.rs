@@ -109,7 +109,7 @@ pub fn text_or_bytes(expr: Expr, session: &SessionVars) -> Expr {
         Class::Member => expr.ty.collation(),
         _ => session.collation,
     };
-    let ty = text_type(expr.ty.max_chars(), collation);
+    let ty = text_type(spelled_chars(&expr.ty), collation);
     implicit(expr, ty)
 }
 
@@ -217,14 +217,14 @@ pub fn literal(literal: &ast::Literal, session: &SessionVars) -> Result<Expr> {
             typed(Value::Decimal(value))
         }
         ast::Literal::Double(v) => typed(Value::Double(*v)),
-        ast::Literal::String(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => typed(Value::text(text)),
-            Err(_) => {
-                // Drivers send binary data as strings; whether it may be text is for its use to say.
-                let chars = String::from_utf8_lossy(bytes).chars().count() as u64;
-                let ty = text_type(chars, session.collation);
-                Expr::literal(Value::Bytes(bytes.to_vec()), ty)
+        ast::Literal::String(bytes) => match session.string_value(Cow::Borrowed(bytes)) {
+            // Whether what is no well-formed text may be text is for its use to say.
+            Value::Bytes(bytes) if !session.collation.is_binary() => {
+                let chars = String::from_utf8_lossy(&bytes).chars().count() as u64;
+                Expr::literal(Value::Bytes(bytes), text_type(chars, session.collation))
             }
+            Value::Bytes(bytes) => string_of_bytes(bytes),
+            value => typed(value),
         },
         ast::Literal::Introduced(introduced) => introduced_string(introduced, session)?,
         ast::Literal::Hex(bytes) | ast::Literal::Bit(bytes) => typed(Value::Bytes(bytes.to_vec())),
@@ -269,10 +269,9 @@ fn hex(bytes: &[u8]) -> String {
 fn introduced_string(introduced: &ast::Introduced, session: &SessionVars) -> Result<Expr> {
     let charset = Charset::by_name(&introduced.charset)
         .ok_or_else(|| Error::unknown_character_set(introduced.charset.as_str()))?;
-    let bytes = written_bytes(&introduced.bytes, session);
+    let bytes = written_bytes(introduced, session);
     if charset == Charset::Binary {
-        let ty = bytes_type(bytes.len() as u64);
-        return Ok(Expr::literal(Value::Bytes(bytes.into_owned()), ty));
+        return Ok(string_of_bytes(bytes.into_owned()));
     }
     let text = charset
         .decode(&bytes)
@@ -281,16 +280,33 @@ fn introduced_string(introduced: &ast::Introduced, session: &SessionVars) -> Res
     Ok(Expr::literal(Value::text(text), ty))
 }
 
-/// A string's bytes as the client wrote them: the statement's text was decoded from its character
-/// set, which an introducer's string is not in.
-pub fn written_bytes<'b>(bytes: &'b [u8], session: &SessionVars) -> Cow<'b, [u8]> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if session.client_charset == Charset::Latin1 && !text.is_ascii() => {
-            let mut written = Vec::with_capacity(text.len());
-            session.client_charset.encode(text, &mut written);
-            Cow::Owned(written)
-        }
-        _ => Cow::Borrowed(bytes),
+/// A binary string. Bytes that are a literal themselves are a hexadecimal or bit literal, which is a
+/// number where one is wanted.
+fn string_of_bytes(bytes: Vec<u8>) -> Expr {
+    let ty = bytes_type(bytes.len() as u64);
+    let operand = Box::new(Expr::literal(Value::Bytes(bytes), ty.clone()));
+    let kind = CastKind::Implicit;
+    Expr::new(ExprKind::Cast { operand, kind }, ty, false)
+}
+
+/// The text of a string that is written out.
+fn written_text(expr: &Expr) -> Option<&str> {
+    match &expr.kind {
+        ExprKind::Literal(Value::Text(text)) => Some(text),
+        ExprKind::Cast { operand, .. } if operand.ty == expr.ty => match &operand.kind {
+            ExprKind::Literal(Value::Bytes(bytes)) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// An introducer's bytes as the client wrote them: the statement's text was decoded from its
+/// character set, which the introducer's string is not in. Hexadecimal digits stand for themselves.
+pub fn written_bytes<'b>(introduced: &'b ast::Introduced, session: &SessionVars) -> Cow<'b, [u8]> {
+    match introduced.binary_form {
+        true => Cow::Borrowed(&introduced.bytes),
+        false => session.as_sent(&introduced.bytes),
     }
 }
 
@@ -308,14 +324,35 @@ pub fn implicit(expr: Expr, ty: DataType) -> Expr {
     // From a text or JSON anything may come out NULL; dates can't be made of every number.
     let to_temporal = class(&ty).is_temporal() && !class(&expr.ty).is_temporal();
     let nullable = expr.nullable || to_temporal;
+    let kind = match (&expr.kind, class(&ty)) {
+        (ExprKind::UserVariable(_), Class::Double) => CastKind::Silent,
+        _ => CastKind::Implicit,
+    };
     Expr::new(
         ExprKind::Cast {
             operand: Box::new(expr),
-            kind: CastKind::Implicit,
+            kind,
         },
         ty,
         nullable,
     )
+}
+
+/// Another name for a type whose values are the same. A cast gets one by a second cast: what it
+/// does is what its own type says.
+pub fn renamed(mut expr: Expr, ty: DataType) -> Expr {
+    let is_text = matches!(class(&expr.ty), Class::Text | Class::Bytes);
+    match &expr.kind {
+        ExprKind::Cast { kind, .. }
+            if !(is_text && matches!(kind, CastKind::Implicit | CastKind::Whole)) =>
+        {
+            implicit(expr, ty)
+        }
+        _ => {
+            expr.ty = ty;
+            expr
+        }
+    }
 }
 
 /// CAST and CONVERT.
@@ -334,7 +371,9 @@ fn explicit_by(expr: Expr, ty: DataType, kind: CastKind) -> Expr {
         true => hex_number(expr),
         false => expr,
     };
-    let nullable = expr.nullable || class(&ty).is_temporal() || class(&ty) == Class::Json;
+    // What is no date, document or year is NULL.
+    let can_fail = class(&ty).is_temporal() || class(&ty) == Class::Json || ty == DataType::Year;
+    let nullable = expr.nullable || can_fail;
     Expr::new(
         ExprKind::Cast {
             operand: Box::new(expr),
@@ -379,12 +418,13 @@ pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Resu
     };
     let chars = || match from.ty {
         DataType::Null => 0,
-        _ => from.ty.max_chars(),
+        _ => spelled_chars(&from.ty),
     };
     Ok(match to {
-        ast::CastType::Binary(None) => {
-            bytes_type(chars().saturating_mul(if class(&from.ty) == Class::Text { 4 } else { 1 }))
-        }
+        ast::CastType::Binary(None) => bytes_type(match class(&from.ty) {
+            Class::Text => chars().saturating_mul(4),
+            _ => chars().max(spelled_octets(&from.ty)),
+        }),
         ast::CastType::Binary(Some(length)) => DataType::Binary(*length),
         ast::CastType::Char {
             length,
@@ -404,7 +444,10 @@ pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Resu
                 (Some(charset), false) => charset.default_collation(),
                 (Some(charset), true) => charset.binary_collation(),
             };
-            text_type(length.map_or_else(chars, u64::from), collation)
+            match length {
+                Some(length) if collation == Collation::BINARY => DataType::Binary(*length),
+                _ => text_type(length.map_or_else(chars, u64::from), collation),
+            }
         }
         ast::CastType::NChar(length) => text_type(
             length.map_or_else(chars, u64::from),
@@ -439,6 +482,38 @@ pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Resu
     })
 }
 
+/// How many characters a value has at most when it becomes a text: of a number whose digits are all
+/// behind the point, a zero before it as well.
+pub(crate) fn spelled_chars(ty: &DataType) -> u64 {
+    let has_zero = matches!(ty, DataType::Decimal { precision, scale, .. } if precision == scale && *scale > 0);
+    ty.max_chars() + u64::from(has_zero)
+}
+
+/// How many bytes a number has at most when it becomes bytes. Of one that floats more than it is said
+/// to have, for a sign, a zero, a point, zeros up to where an exponent is written, and digits; and of
+/// the longest DECIMAL: ROUND leaves 65 digits before the point, whatever is behind it.
+pub(crate) fn spelled_octets(ty: &DataType) -> u64 {
+    const SMALL: u64 = "-0.00000000000000".len() as u64;
+    match ty {
+        DataType::Float { digits: None, .. } => SMALL + 9,
+        DataType::Double { digits: None, .. } => SMALL + 17,
+        DataType::Float {
+            digits: Some((digits, _)),
+            ..
+        }
+        | DataType::Double {
+            digits: Some((digits, _)),
+            ..
+        } => u64::from(*digits) + "-.".len() as u64,
+        DataType::Decimal {
+            precision: 65,
+            scale,
+            ..
+        } => ty.max_chars() + u64::from(*scale),
+        _ => spelled_chars(ty),
+    }
+}
+
 /// The type that a materialised row has for an expression: rows of tables alone hold TIMESTAMPs in
 /// UTC.
 pub fn slot_type(ty: &DataType) -> DataType {
@@ -448,20 +523,54 @@ pub fn slot_type(ty: &DataType) -> DataType {
     }
 }
 
-/// The type in which an aggregate's value is kept: an average, which is a quotient, has more digits
-/// than it shows.
-pub fn held_type(function: &AggregateFunction, ty: &DataType) -> DataType {
+/// The type in which an aggregate's value is kept. What is computed of a quotient has more digits
+/// than it shows, in groups of nine: an average, which is a quotient itself, and the sum or the
+/// greatest of quotients.
+pub fn held_type(function: &AggregateFunction, arguments: &[Expr], ty: &DataType) -> DataType {
+    let DataType::Decimal {
+        precision, scale, ..
+    } = ty
+    else {
+        return ty.clone();
+    };
+    let of_quotient = arguments.first().filter(|of| has_hidden_digits(of));
+    let held = match (function.name, of_quotient) {
+        ("AVG", None) => digit_groups(*scale),
+        // The quotient of what is held of its argument.
+        ("AVG", Some(of)) => {
+            digit_groups(digit_groups(of.ty.decimals()) + scale - of.ty.decimals())
+        }
+        ("SUM" | "MIN" | "MAX", Some(_)) => digit_groups(*scale),
+        _ => return ty.clone(),
+    };
+    let held = held.min(30).max(*scale);
+    DataType::decimal((precision + held - scale).min(65), held)
+}
+
+/// Whole groups of digits, at least so many.
+fn digit_groups(scale: u8) -> u8 {
     /// What is computed of a quotient has its digits in such groups.
     const GROUP: u8 = 9;
-    match ty {
-        DataType::Decimal {
-            precision, scale, ..
-        } if function.name == "AVG" => {
-            let held = (scale.div_ceil(GROUP) * GROUP).min(30).max(*scale);
-            DataType::decimal((precision + held - scale).min(65), held)
-        }
-        ty => ty.clone(),
-    }
+    scale.div_ceil(GROUP) * GROUP
+}
+
+/// Whether an expression is made of a quotient, which has more digits than its type shows.
+pub fn has_hidden_digits(expr: &Expr) -> bool {
+    let is_cast = matches!(expr.kind, ExprKind::Cast { .. });
+    let is_decimal = class(&expr.ty) == Class::Decimal;
+    let divide = crate::Arithmetic::Divide;
+    is_decimal
+        && !is_cast
+        && expr.any(&mut |part| match &part.kind {
+            ExprKind::Arithmetic { op, .. } => *op == divide,
+            ExprKind::Aggregate(_) => true,
+            ExprKind::Call { function, .. } => function.name == hidden::AVERAGE.name,
+            // What it selects may be one.
+            ExprKind::Subquery { kind, .. } => {
+                matches!(kind, crate::SubqueryKind::Scalar { .. })
+            }
+            _ => false,
+        })
 }
 
 /// The name of a unit as a constant argument.
@@ -506,10 +615,12 @@ pub fn hex_number(expr: Expr) -> Expr {
 
 /// How many digits of a second an expression can have.
 pub fn fraction_of(expr: &Expr) -> u8 {
-    match (&expr.kind, class(&expr.ty)) {
-        (ExprKind::Literal(Value::Text(text)), _) => shown_fraction(text),
-        (_, Class::Date | Class::Integer) => 0,
-        (_, Class::Time | Class::DateTime | Class::Decimal) => expr.ty.decimals().min(6),
+    if let Some(text) = written_text(expr) {
+        return shown_fraction(text);
+    }
+    match class(&expr.ty) {
+        Class::Date | Class::Integer => 0,
+        Class::Time | Class::DateTime | Class::Decimal => expr.ty.decimals().min(6),
         _ => 6,
     }
 }

@@ -9,7 +9,7 @@ use crate::function::{ArgumentKind, Eval, Function, Returns};
 use crate::typing::merge::decimal_size;
 use crate::typing::{
     Class, byte_bits, bytes_type, class, coerce, collation, compare, explicit, hex_number, hidden,
-    implicit, is_hex, merged_type, shown_fraction, text_or_bytes, text_type,
+    implicit, is_hex, merged_type, shown_fraction, text_or_bytes, text_type, written_text,
 };
 use crate::{Arithmetic, Expr, ExprKind};
 
@@ -25,16 +25,7 @@ pub fn number(expr: Expr) -> Expr {
             0 => implicit(expr, DataType::BIGINT),
             fsp => implicit(expr, DataType::decimal(14 + fsp, fsp)),
         },
-        Class::Bytes if matches!(&expr.kind, ExprKind::Literal(Value::Bytes(bytes)) if bytes.len() <= 8) =>
-        {
-            let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind else {
-                return expr;
-            };
-            let number = bytes
-                .iter()
-                .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-            Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED)
-        }
+        Class::Bytes if is_hex(&expr) => hex_number(expr),
         Class::Text | Class::Bytes | Class::Json => implicit(expr, DataType::DOUBLE),
     }
 }
@@ -226,8 +217,8 @@ pub fn collate(expr: Expr, name: &str, session: &SessionVars) -> Result<Expr> {
 /// How many digits of a second a temporal has that is made of an expression: a constant text shows
 /// its own.
 fn fraction_of(expr: &Expr) -> u8 {
-    match &expr.kind {
-        ExprKind::Literal(Value::Text(text)) => shown_fraction(text),
+    match written_text(expr) {
+        Some(text) => shown_fraction(text),
         _ if expr.ty.is_integer() => 0,
         _ => match expr.ty {
             DataType::Decimal { scale, .. } => scale.min(6),
@@ -256,7 +247,7 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
                 size: porpoise_types::BlobSize::Long,
                 collation: Collation::UTF8MB4_BIN,
             },
-            _ => text_type(expr.ty.max_chars(), session.collation),
+            _ => text_type(super::spelled_chars(&expr.ty), session.collation),
         };
         implicit(expr, ty)
     };
@@ -344,7 +335,7 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
         },
         ArgumentKind::Temporal => match from {
             Class::Date | Class::DateTime | Class::Time => expr,
-            Class::Text | Class::Bytes => {
+            Class::Text | Class::Bytes | Class::Integer | Class::Decimal | Class::Double => {
                 let fsp = fraction_of(&expr);
                 Expr::new(
                     ExprKind::Call {
@@ -373,6 +364,10 @@ pub fn call_function(
 ) -> Result<Expr> {
     // What GREATEST and LEAST return, if they compare dates.
     let mut dated = None;
+    // What holds each of their arguments, if they compare strings.
+    let mut longest = None;
+    // What holds each of them, if it is a number of floating point.
+    let mut floating = None;
     if !function.arity.admits(arguments.len()) {
         return Err(Error::parameter_count(function.name));
     }
@@ -423,7 +418,11 @@ pub fn call_function(
                     dated = Some(ty);
                     moment
                 }
-                None => ty,
+                None => {
+                    longest = class(&ty).is_string().then(|| ty.clone());
+                    floating = (class(&ty) == Class::Double).then(|| ty.clone());
+                    ty
+                }
             };
             let coerced = arguments.into_iter();
             arguments = coerced
@@ -433,11 +432,11 @@ pub fn call_function(
         _ => {}
     }
     let argument_kinds = match function.name {
-        // Compares strings only if all are.
+        // Compares strings only if none is a number: dates and documents are strings here.
         "FIELD"
-            if arguments.iter().all(|argument| {
-                class(&argument.ty).is_string() || argument.ty == DataType::Null
-            }) =>
+            if !arguments
+                .iter()
+                .any(|argument| class(&argument.ty).is_number()) =>
         {
             &[ArgumentKind::Compared]
         }
@@ -446,7 +445,21 @@ pub fn call_function(
     };
     arguments = convert_arguments(arguments, argument_kinds, session)?;
     arguments = bring_together(function.name, argument_kinds, arguments, session)?;
-    let ty = result_type(function, &arguments, session)?;
+    let mut ty = result_type(function, &arguments, session)?;
+    if let Some(floating) = floating {
+        ty = floating;
+    }
+    if let Some(longest) = longest {
+        ty = match class(&ty) {
+            Class::Text => text_type(longest.max_chars().max(ty.max_chars()), ty.collation()),
+            Class::Bytes => bytes_type(
+                longest
+                    .max_octets(porpoise_types::Charset::Utf8mb4)
+                    .max(ty.max_chars()),
+            ),
+            _ => ty,
+        };
+    }
     // Without arguments nothing but the session can make it NULL; with some, bad values may.
     let nullable = match (&function.eval, function.returns) {
         (Eval::Strict(_), Returns::Bool) => arguments.iter().any(|argument| argument.nullable),
@@ -548,7 +561,12 @@ fn result_type(function: &Function, arguments: &[Expr], session: &SessionVars) -
         Returns::UInt => DataType::BIGINT_UNSIGNED,
         Returns::Double => DataType::DOUBLE,
         Returns::Bool => crate::boolean_type(),
-        Returns::Text(chars) => {
+        Returns::Text(_) | Returns::TextOf(_) => {
+            let chars = match function.returns {
+                Returns::TextOf(chars) => chars(arguments),
+                Returns::Text(chars) => u64::from(chars),
+                _ => 0,
+            };
             // What is read as bytes has no say in the result's collation.
             let strings = arguments.iter().enumerate().filter(|(at, argument)| {
                 function.argument_kind(*at) != ArgumentKind::Bytes
@@ -560,7 +578,7 @@ fn result_type(function: &Function, arguments: &[Expr], session: &SessionVars) -
                 &function.name.to_ascii_lowercase(),
                 session.collation,
             )?;
-            text_type(u64::from(chars), common)
+            text_type(chars, common)
         }
         Returns::OwnText(chars) => text_type(chars(arguments), session.collation),
         Returns::Same(at) => arguments
@@ -586,13 +604,17 @@ fn compared_as(
     merged_type(&dates, "", session.collation).map(Some)
 }
 
-/// What EXTRACT takes a unit from: parts of a date alone make a date of a string, even of one that
-/// looks like a time.
+/// What EXTRACT takes a unit from: parts of a date alone make a date of a string or number, even of
+/// one that looks like a time.
 pub fn extracted(operand: Expr, unit: porpoise_types::IntervalUnit) -> Expr {
     use porpoise_types::IntervalUnit::{Day, Month, Quarter, Week, Year, YearMonth};
     let of_date = matches!(unit, Day | Month | Quarter | Week | Year | YearMonth);
-    if !of_date || !matches!(class(&operand.ty), Class::Text | Class::Bytes) {
+    let from = class(&operand.ty);
+    if !of_date || !(from.is_number() || matches!(from, Class::Text | Class::Bytes)) {
         return operand;
+    }
+    if operand.ty == DataType::Year {
+        return implicit(operand, DataType::Date);
     }
     let kind = ExprKind::Call {
         function: &hidden::LOOSE_DATE_WRITTEN,

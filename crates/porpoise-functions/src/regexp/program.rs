@@ -23,7 +23,7 @@ use super::syntax::{Assertion, Node, Parsed, Repetition};
 /// A register that holds nothing.
 pub(super) const NOWHERE: usize = usize::MAX;
 /// How many instructions a program may have.
-const INSTRUCTIONS_MAX: usize = 1 << 16;
+pub(super) const INSTRUCTIONS_MAX: usize = 1 << 16;
 
 /// Where in the program.
 pub(super) type Place = u32;

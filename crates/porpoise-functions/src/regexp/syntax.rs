@@ -13,6 +13,10 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange, HirKind};
 const NESTING_MAX: usize = 200;
 /// The largest count of a repetition.
 const REPETITIONS_MAX: u32 = 1 << 24;
+/// How many elements a pattern may have: its program has an instruction for each, at least.
+const ELEMENTS_MAX: usize = super::program::INSTRUCTIONS_MAX;
+/// How many ranges of characters its sets may have together.
+const RANGES_MAX: usize = 1 << 21;
 
 /// What the match type and `(?flags)` say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -88,6 +92,15 @@ pub(super) struct Parsed {
     /// How many groups capture.
     pub groups: u32,
     pub names: Vec<(String, u32)>,
+    elements: usize,
+    ranges: usize,
+}
+
+impl Parsed {
+    /// The memory that it takes, about.
+    pub fn bytes(&self) -> usize {
+        self.elements * (size_of::<Node>() + size_of::<ClassUnicode>()) + self.ranges * 8
+    }
 }
 
 pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed> {
@@ -99,6 +112,8 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed> {
         names: Vec::new(),
         references_max: 0,
         depth: 0,
+        elements: 0,
+        ranges: 0,
     };
     let node = parser.alternatives()?;
     if parser.peek().is_some() {
@@ -111,6 +126,8 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed> {
         node,
         groups: parser.groups,
         names: parser.names,
+        elements: parser.elements,
+        ranges: parser.ranges,
     })
 }
 
@@ -122,6 +139,8 @@ struct Parser<'p> {
     names: Vec<(String, u32)>,
     references_max: u32,
     depth: usize,
+    elements: usize,
+    ranges: usize,
 }
 
 /// The set that a class or property of the pattern language stands for.
@@ -264,6 +283,19 @@ impl Parser<'_> {
         }
     }
 
+    /// Counts an element, as long as there may be more: a parsed pattern takes a hundred times what
+    /// its text takes, and nobody has counted that as the statement's memory.
+    fn count(&mut self, node: &Node) -> Result<()> {
+        self.elements += 1;
+        if let Node::Set(set) = node {
+            self.ranges += set.ranges().len();
+        }
+        match self.elements > ELEMENTS_MAX || self.ranges > RANGES_MAX {
+            true => Err(Error::regexp_too_big()),
+            false => Ok(()),
+        }
+    }
+
     fn one_of(&self, mut set: ClassUnicode) -> Node {
         if self.flags.ignore_case {
             set.case_fold_simple();
@@ -280,6 +312,7 @@ impl Parser<'_> {
         let flags = self.flags;
         let mut arms = vec![self.sequence()?];
         while self.take('|') {
+            self.count(&Node::Empty)?;
             arms.push(self.sequence()?);
         }
         self.flags = flags;
@@ -304,6 +337,7 @@ impl Parser<'_> {
             let Some(node) = self.term()? else {
                 continue;
             };
+            self.count(&node)?;
             let node = self.repeated(node)?;
             nodes.push(node);
         }
@@ -320,7 +354,9 @@ impl Parser<'_> {
             let Some(c) = self.rest.next() else {
                 return Ok(());
             };
-            nodes.push(self.literal(c));
+            let node = self.literal(c);
+            self.count(&node)?;
+            nodes.push(node);
         }
         if let Some(last) = nodes.pop() {
             let last = self.repeated(last)?;

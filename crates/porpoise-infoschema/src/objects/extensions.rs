@@ -11,7 +11,14 @@ pub(super) fn schemata_extensions(
     row: Sink<'_>,
 ) -> Result<()> {
     for entry in visible_schemas(exec, lookup) {
-        row(exec, &[text(CATALOG), text(&entry.schema.name), text("")])?;
+        let options = match entry.schema.read_only {
+            true => "READ ONLY=1",
+            false => "",
+        };
+        row(
+            exec,
+            &[text(CATALOG), text(&entry.schema.name), text(options)],
+        )?;
     }
     Ok(())
 }

@@ -419,7 +419,7 @@ fn schemata(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
                 text(collation.charset().name()),
                 text(collation.name()),
                 Value::Null,
-                text("NO"),
+                text(if entry.schema.encrypted { "YES" } else { "NO" }),
             ],
         )?;
     }

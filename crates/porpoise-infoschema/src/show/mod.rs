@@ -92,7 +92,7 @@ fn filtered(query: &to_query::ShowQuery, filter: Option<&ShowFilter>) -> Result<
         let pattern = String::from_utf8_lossy(pattern);
         sql.push_str(&format!(
             " WHERE {} LIKE {}",
-            quote::name(&query.first),
+            quote::name(&query.matched),
             quote::quoted(&pattern)
         ));
     }

@@ -16,6 +16,7 @@ use porpoise_types::{DataType, Value};
 use super::ShowContext;
 use super::to_query;
 use crate::account_text;
+use crate::events;
 use crate::privileges::privilege_rows;
 use crate::programs;
 
@@ -76,6 +77,7 @@ pub fn show_one(context: ShowContext<'_>, show: &ast::Show) -> Result<Option<Row
                 "PROCEDURE" => programs::show_create(context, ProgramKind::Procedure, name)?,
                 "FUNCTION" => programs::show_create(context, ProgramKind::Function, name)?,
                 "TRIGGER" => programs::show_create(context, ProgramKind::Trigger, name)?,
+                "EVENT" => events::show_create(context, name)?,
                 _ => None,
             };
             shown.ok_or_else(|| no_routine(context.state, kind, name))?

@@ -9,10 +9,18 @@ use porpoise_sql::ast::{self, ShowWhat};
 use super::ShowContext;
 use crate::view_columns::view_columns;
 
-/// A SELECT, and the name of its first column, which LIKE is about.
+/// A SELECT, and the name of the column that LIKE is about.
 pub struct ShowQuery {
     pub sql: String,
-    pub first: String,
+    pub matched: String,
+}
+
+impl ShowQuery {
+    /// LIKE is about another column than the first.
+    fn matching(mut self, column: &str) -> Self {
+        self.matched = column.to_owned();
+        self
+    }
 }
 
 /// `(column of the table, column of SHOW)`.
@@ -28,10 +36,10 @@ fn simple(table: &str, columns: Columns, condition: &str) -> ShowQuery {
     } else {
         format!(" WHERE {condition}")
     };
-    let first = columns.first().map_or("", |(_, shown)| shown).to_string();
+    let matched = columns.first().map_or("", |(_, shown)| shown).to_string();
     ShowQuery {
         sql: format!("SELECT {} FROM {table}{condition}", list.join(",")),
-        first,
+        matched,
     }
 }
 
@@ -178,23 +186,23 @@ pub fn to_query(
     let suffix = pattern.map_or(String::new(), |pattern| format!(" ({pattern})"));
     Ok(match what {
         ShowWhat::Databases => {
-            let first = format!("Database{suffix}");
+            let matched = format!("Database{suffix}");
             ShowQuery {
                 sql: format!(
                     "SELECT SCHEMA_NAME AS {} FROM information_schema.SCHEMATA",
-                    name(&first)
+                    name(&matched)
                 ),
-                first,
+                matched,
             }
         }
         // No table is kept open between statements.
         ShowWhat::OpenTables { .. } => ShowQuery {
             sql: "SELECT '' AS `Database`, '' AS `Table`, 0 AS `In_use`, 0 AS `Name_locked` FROM DUAL WHERE FALSE".into(),
-            first: "Database".into(),
+            matched: "Database".into(),
         },
         ShowWhat::Tables { full, database, .. } => {
             let schema = schema(context, database.as_ref())?;
-            let first = format!("Tables_in_{schema}{suffix}");
+            let matched = format!("Tables_in_{schema}{suffix}");
             let kind = if *full {
                 ",TABLE_TYPE AS `Table_type`"
             } else {
@@ -202,10 +210,10 @@ pub fn to_query(
             };
             let sql = format!(
                 "SELECT TABLE_NAME AS {}{kind} FROM information_schema.TABLES WHERE TABLE_SCHEMA={}",
-                name(&first),
+                name(&matched),
                 quoted(&schema)
             );
-            ShowQuery { sql, first }
+            ShowQuery { sql, matched }
         }
         ShowWhat::TableStatus { database } => {
             let schema = schema(context, database.as_ref())?;
@@ -235,6 +243,7 @@ pub fn to_query(
                 TRIGGERS,
                 &format!("TRIGGER_SCHEMA={}", quoted(&schema)),
             )
+            .matching("Table")
         }
         ShowWhat::Events { database } => {
             let schema = schema(context, database.as_ref())?;
@@ -243,17 +252,20 @@ pub fn to_query(
                 EVENTS,
                 &format!("EVENT_SCHEMA={}", quoted(&schema)),
             )
+            .matching("Name")
         }
         ShowWhat::ProcedureStatus => simple(
             "information_schema.ROUTINES",
             ROUTINES,
             "ROUTINE_TYPE='PROCEDURE'",
-        ),
+        )
+        .matching("Name"),
         ShowWhat::FunctionStatus => simple(
             "information_schema.ROUTINES",
             ROUTINES,
             "ROUTINE_TYPE='FUNCTION'",
-        ),
+        )
+        .matching("Name"),
         ShowWhat::Variables { global: true } => {
             simple("performance_schema.global_variables", VARIABLES, "")
         }

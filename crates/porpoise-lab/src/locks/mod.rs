@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 
 use porpoise_locks::{Owner, PreferReader, ReaderWriter};
 
-use crate::picture::{Curve, Panel, Picture};
+use crate::chart::{Curve, Panel, Picture, Scale, standalone};
 use crate::progress::Progress;
 
 /// How many of the turns write.
@@ -392,30 +392,34 @@ impl LocksReport {
 
     /// A picture of it, as SVG.
     pub fn picture(&self) -> String {
+        let curve = |mix, name: &str| {
+            let threads = self.threads().into_iter();
+            let points: Vec<(f64, f64)> = threads
+                .filter_map(|threads| {
+                    Some((threads as f64, self.of(mix, threads, name)?.per_second))
+                })
+                .collect();
+            Curve {
+                name: name.to_owned(),
+                line: points.clone(),
+                dots: points,
+                intervals: Vec::new(),
+            }
+        };
         let panels = self.mixes().into_iter().map(|mix| Panel {
             title: mix.name().to_owned(),
-            curves: ENTRANTS
-                .iter()
-                .map(|(name, _)| Curve {
-                    name: (*name).to_owned(),
-                    points: self
-                        .threads()
-                        .into_iter()
-                        .filter_map(|threads| {
-                            let measured = self.of(mix, threads, name)?;
-                            Some((threads as f64, measured.per_second / 1e6))
-                        })
-                        .collect(),
-                })
-                .collect(),
+            curves: ENTRANTS.iter().map(|(name, _)| curve(mix, name)).collect(),
         });
-        Picture {
+        let picture = Picture {
             title: "Reader-writer locks: turns through the lock".to_owned(),
             x: "threads".to_owned(),
-            y: "millions a second".to_owned(),
+            y: "turns a second".to_owned(),
+            x_scale: Scale::Stops,
+            y_scale: Scale::Logarithmic,
             panels: panels.collect(),
-        }
-        .to_string()
+            columns: 2,
+        };
+        standalone(&picture.svg())
     }
 }
 

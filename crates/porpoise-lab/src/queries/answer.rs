@@ -27,7 +27,7 @@ enum Cell {
 }
 
 impl Answer {
-    pub(super) fn of(rows: &Rows) -> Self {
+    pub(crate) fn of(rows: &Rows) -> Self {
         let cell = |(value, text): (Result<Value<'_>, porpoise_client::Error>, String)| match value
         {
             Ok(Value::Null) => Cell::Null,

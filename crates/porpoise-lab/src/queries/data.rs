@@ -123,7 +123,7 @@ impl std::fmt::Display for Day {
 }
 
 /// The random numbers of one row of one table.
-pub(super) fn row_random(seed: u64, table: &str, row: u64) -> Rng {
+pub(crate) fn row_random(seed: u64, table: &str, row: u64) -> Rng {
     let mut state = mixed(seed);
     for byte in table.bytes() {
         state = mixed(state ^ u64::from(byte));

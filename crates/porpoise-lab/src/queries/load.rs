@@ -21,30 +21,40 @@ pub fn load(target: &Target, suite: &dyn Suite, progress: bool) -> Result<Durati
     let mut progress = Progress::new(progress);
     let failed = target.failed("loading");
     let mut connection = Connection::connect(&target.options).map_err(&failed)?;
-    // Every row is right, and reference columns have indexes already.
-    let checks = "SET foreign_key_checks = 0, unique_checks = 0";
-    connection.run(checks).map_err(&failed)?;
-    for definition in suite.definitions() {
-        connection.run(definition).map_err(&failed)?;
-    }
-    let mut names = Vec::new();
-    for table in suite.tables() {
-        names.push(table.name);
-        let shown = |rows| {
-            let (target, table) = (&target.name, names[names.len() - 1]);
-            progress.show(&format!("{target}: {rows} rows of {table}"));
-        };
-        fill(&mut connection, table, shown).map_err(&failed)?;
-    }
-    progress.show(&format!("{}: ANALYZE TABLE", target.name));
-    let analyze = format!("ANALYZE TABLE {}", names.join(", "));
-    connection.run(analyze).map_err(&failed)?;
+    fill_suite(&mut connection, suite, &mut |what| {
+        progress.show(&format!("{}: {what}", target.name));
+    })
+    .map_err(&failed)?;
     progress.clear();
     Ok(began.elapsed())
 }
 
+/// The same in the database that a connection uses; `show` is told what it is at.
+pub(crate) fn fill_suite(
+    connection: &mut Connection,
+    suite: &dyn Suite,
+    show: &mut dyn FnMut(&str),
+) -> Result<(), porpoise_client::Error> {
+    // Every row is right, and reference columns have indexes already.
+    connection.run("SET foreign_key_checks = 0, unique_checks = 0")?;
+    for definition in suite.definitions() {
+        connection.run(definition)?;
+    }
+    let mut names = Vec::new();
+    for table in suite.tables() {
+        let name = table.name;
+        names.push(name);
+        fill(connection, table, |rows| {
+            show(&format!("{rows} rows of {name}"));
+        })?;
+    }
+    show("ANALYZE TABLE");
+    connection.run(format!("ANALYZE TABLE {}", names.join(", ")))?;
+    Ok(())
+}
+
 /// Inserts a table's rows; `loaded` is told how many are in.
-fn fill(
+pub(crate) fn fill(
     connection: &mut Connection,
     table: Table<'_>,
     mut loaded: impl FnMut(u64),

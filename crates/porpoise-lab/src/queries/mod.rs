@@ -18,9 +18,9 @@
 //! query is written there: the first thing to read of a query that is slow.
 
 mod answer;
-mod data;
+pub(crate) mod data;
 mod joins;
-mod load;
+pub(crate) mod load;
 mod report;
 mod ssb;
 mod tpch;
@@ -34,12 +34,13 @@ use std::time::{Duration, Instant};
 
 use porpoise_client::{Connection, Options};
 
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 use crate::{Error, Target};
 
 pub use answer::Answer;
 pub use data::{Day, Value};
 pub use joins::Joins;
+pub(crate) use load::fill_suite;
 pub use load::load;
 pub use report::{Measured, Outcome, Report};
 pub use ssb::Ssb;
@@ -140,7 +141,7 @@ fn read_variants(part: &str) -> Vec<Query> {
 }
 
 /// The statements of a file: each ends with a semicolon at the end of a line.
-fn read_statements(file: &str) -> Vec<&str> {
+pub(crate) fn read_statements(file: &str) -> Vec<&str> {
     let statements = file.split(";\n").map(str::trim);
     statements
         .filter(|statement| !statement.is_empty())
@@ -272,7 +273,7 @@ impl<'a> Session<'a> {
                 if is_done.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
                     // A query that can't be killed costs the connection.
                     let killed = kill(target, "KILL QUERY", id);
-                    killed.inspect_err(|error| eprintln!("{error}")).ok();
+                    killed.inspect_err(|error| progress::tell(error)).ok();
                 }
             });
             let began = Instant::now();
@@ -289,7 +290,7 @@ impl<'a> Session<'a> {
         if self.connection.is_broken() {
             // What it was at would compete with the next query.
             let killed = kill(target, "KILL", id);
-            killed.inspect_err(|error| eprintln!("{error}")).ok();
+            killed.inspect_err(|error| progress::tell(error)).ok();
             *self = Self::open(target, timeout)?;
         }
         Ok(())

@@ -12,11 +12,14 @@
 #[path = "../prefer_reader.rs"]
 mod prefer_reader;
 mod primitives;
+#[path = "../published.rs"]
+mod published;
 #[path = "../reader_writer.rs"]
 mod reader_writer;
 mod scenarios;
 
 use prefer_reader::PreferReader;
+use published::Published;
 use reader_writer::{Owner, ReaderWriter};
 use scenarios::{Guarded, check, promises, scenarios};
 
@@ -167,6 +170,38 @@ macro_rules! fair_scenarios {
 fair_scenarios! {
     of_fair_prefer_reader PreferReader::fair;
     of_spread_fair_prefer_reader spread_fair;
+}
+
+/// What is published is there for as long as somebody looks at it. The model checker notices who
+/// looks while the owner changes it.
+#[test]
+fn nothing_is_withdrawn_while_somebody_looks() {
+    check(|| {
+        let shared = Arc::new((
+            Published::default(),
+            [
+                loom::cell::UnsafeCell::new(0),
+                loom::cell::UnsafeCell::new(0),
+            ],
+        ));
+        let looker = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                let (published, used) = &*shared;
+                published.look(|address| used[address - 1].with(|_| ()));
+            }
+        });
+        let (published, used) = &*shared;
+        used[0].with_mut(|_| ());
+        let outer = published.publish(1);
+        used[1].with_mut(|_| ());
+        let inner = published.publish(2);
+        published.withdraw(inner);
+        used[1].with_mut(|_| ());
+        published.withdraw(outer);
+        used[0].with_mut(|_| ());
+        looker.join().unwrap();
+    });
 }
 
 /// Two writers that don't wait, beside a reader that opens the lanes as often as it can: whoever

@@ -4,7 +4,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
 
 pub use loom::hint::spin_loop;
-pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 pub use loom::sync::{Condvar, Mutex, MutexGuard, RwLock};
 pub use loom::thread::{Thread, current as current_thread, yield_now};
 

@@ -148,6 +148,8 @@ impl Binder<'_> {
         from: &JoinTree,
     ) -> Result<Vec<UpdateTarget>> {
         let mut assigned: Vec<(Arc<Table>, SlotId, Vec<Assignment>)> = Vec::new();
+        // Of a view of several tables one may be changed.
+        let mut changed: Vec<(usize, SlotId)> = Vec::new();
         for assignment in written {
             let Some(at) = self.scope().find(&assignment.column)? else {
                 let name = &assignment.column;
@@ -155,6 +157,14 @@ impl Binder<'_> {
                 return Err(self.unknown_column(name, "field list", looked_for, Privilege::Update));
             };
             let (table, slot, column) = self.changed_column(from, at, "UPDATE")?;
+            let relation = &self.scope().relations[at.0];
+            let known = changed.iter().find(|(relation, _)| *relation == at.0);
+            match known {
+                Some((_, known)) if *known != slot => {
+                    return Err(Error::view_changes_several(relation.qualified_name()));
+                }
+                _ => changed.push((at.0, slot)),
+            }
             let named = self.scope().relations[at.0].access_column(at.1);
             if let Some(named) = named {
                 self.accesses.change(named.0, Privilege::Update.set());
@@ -219,6 +229,10 @@ impl Binder<'_> {
                 return Err(Error::not_unique_table(alias));
             }
             named.push(relation);
+            if self.scope().relations[relation].is_join_view() {
+                let view = self.scope().relations[relation].qualified_name();
+                return Err(Error::view_of_several_deletes(view));
+            }
             if let Some(access) = self.scope().relations[relation].access {
                 self.accesses.change(access, Privilege::Delete.set());
                 self.accesses.whole(access, Privilege::Delete);
@@ -280,7 +294,7 @@ impl Binder<'_> {
         match &relation.columns {
             Columns::Table { slot, table } => Ok((table.clone(), *slot, column)),
             // A view's. A derived table can't be changed.
-            Columns::Merged { columns } if relation.access.is_some() => {
+            Columns::Merged { columns, .. } if relation.access.is_some() => {
                 let (slot, position) = columns
                     .get(column)
                     .and_then(|column| column.expr.as_column())

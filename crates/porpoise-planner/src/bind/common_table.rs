@@ -28,9 +28,21 @@ pub struct Definition {
     schema: Option<CompactString>,
     /// Computed once: its number among the binder's `common_tables`, with its columns.
     shared: Option<(usize, Vec<OutputColumn>)>,
-    /// While its own recursive step is bound: the working table's number and columns, and whether
-    /// it was named.
-    working: Option<(usize, Vec<OutputColumn>, bool)>,
+    /// While its own recursive query is bound.
+    own: Option<OwnQuery>,
+}
+
+/// The query of a recursive common table, while it is bound.
+struct OwnQuery {
+    /// Whether it is a UNION.
+    is_union: bool,
+    /// The working table's number and columns; `None` in its first part, which says what the
+    /// columns are.
+    working: Option<(usize, Vec<OutputColumn>)>,
+    /// How many scopes enclose its parts.
+    depth: usize,
+    /// Whether the part that is bound names the table.
+    is_named: bool,
 }
 
 impl Binder<'_> {
@@ -51,7 +63,7 @@ impl Binder<'_> {
                 visible: self.visible.clone(),
                 schema: self.schema.clone(),
                 shared: None,
-                working: None,
+                own: None,
             });
             self.visible.push(self.definitions.len() - 1);
         }
@@ -65,9 +77,14 @@ impl Binder<'_> {
         alias: CompactString,
         nullable: bool,
     ) -> Result<Part> {
-        if let Some((working, columns, named)) = &mut self.definitions[at].working {
-            *named = true;
-            let (working, columns) = (*working, columns.clone());
+        let depth = self.scopes.len();
+        if let Definition {
+            name,
+            own: Some(own),
+            ..
+        } = &mut self.definitions[at]
+        {
+            let (working, columns) = own.reference(name, depth, nullable)?;
             let (slot, made) = self.computed_columns(&alias, &columns);
             let relation = Relation::of_statement(alias, made, nullable);
             return self.leaf(relation, slot, SourceKind::Working { working });
@@ -134,7 +151,11 @@ impl Binder<'_> {
         }
         let visible = std::mem::replace(&mut self.visible, visible);
         let bound = match recursive {
-            true => self.recursive(at, &table),
+            true => {
+                let bound = self.recursive(at, &table);
+                self.definitions[at].own = None;
+                bound
+            }
             false => self
                 .query(&table.query)
                 .and_then(|query| rename(query, &table.columns)),
@@ -150,8 +171,13 @@ impl Binder<'_> {
         let mut parts = Vec::new();
         let mut distinct = false;
         flatten_union(&table.query.body, &mut parts, &mut distinct);
+        self.definitions[at].own = Some(OwnQuery {
+            is_union: parts.len() > 1,
+            working: None,
+            depth: self.scopes.len(),
+            is_named: false,
+        });
         if parts.len() < 2 {
-            self.visible.pop();
             return self
                 .query(&table.query)
                 .and_then(|query| rename(query, &table.columns));
@@ -162,11 +188,8 @@ impl Binder<'_> {
         self.recursive_tables += 1;
         let working = self.recursive_tables - 1;
         let (mut seeds, mut steps) = self.recursive_parts(at, table, parts, working)?;
-        let columns = self.definitions[at]
-            .working
-            .take()
-            .map(|(_, columns, _)| columns)
-            .unwrap_or_default();
+        let own = self.definitions[at].own.take();
+        let (_, columns) = own.and_then(|own| own.working).unwrap_or_default();
         if steps.is_empty() {
             let bound = self.union(seeds, SetOperator::Union, distinct)?;
             return rename(bound, &table.columns);
@@ -226,28 +249,77 @@ impl Binder<'_> {
     ) -> Result<(Vec<Query>, Vec<Query>)> {
         let mut seeds: Vec<Query> = Vec::new();
         let mut steps: Vec<Query> = Vec::new();
+        let name = &table.name;
         for (number, part) in parts.into_iter().enumerate() {
-            let named = self.definitions[at].working.as_mut().map(|working| {
-                working.2 = false;
-            });
+            if let Some(own) = &mut self.definitions[at].own {
+                own.is_named = false;
+            }
             let mut query = self.body(part)?;
-            let uses = named.is_some()
-                && self.definitions[at]
-                    .working
-                    .as_ref()
-                    .is_some_and(|working| working.2);
             if number == 0 {
                 query = rename(query, &table.columns)?;
+            }
+            let Some(own) = &mut self.definitions[at].own else {
+                return Err(Error::engine_error("a recursive table's query"));
+            };
+            if number == 0 {
                 let mut columns = query.columns.clone();
                 for column in &mut columns {
                     column.expr.nullable = true;
                 }
-                self.definitions[at].working = Some((working, columns, false));
+                own.working = Some((working, columns));
             }
-            if uses { &mut steps } else { &mut seeds }.push(query);
+            match (own.is_named, steps.is_empty()) {
+                (true, _) => {
+                    check_step(name, &query)?;
+                    steps.push(query);
+                }
+                (false, true) => seeds.push(query),
+                (false, false) => return Err(Error::recursive_cte_without_seed(name.as_str())),
+            }
         }
         Ok((seeds, steps))
     }
+}
+
+impl OwnQuery {
+    /// The working table, where a part of the query names its table in a scope of that depth.
+    fn reference(
+        &mut self,
+        name: &str,
+        depth: usize,
+        nullable: bool,
+    ) -> Result<(usize, Vec<OutputColumn>)> {
+        let Some((working, columns)) = &self.working else {
+            return Err(match self.is_union {
+                true => Error::recursive_cte_without_seed(name),
+                false => Error::recursive_cte_without_union(name),
+            });
+        };
+        if self.is_named || depth > self.depth + 1 {
+            return Err(Error::recursive_cte_named_twice(name));
+        }
+        if nullable {
+            return Err(Error::recursive_cte_join_order(name));
+        }
+        self.is_named = true;
+        Ok((*working, columns.clone()))
+    }
+}
+
+/// Refuses what a recursive part can't have (MySQL 8.4 manual, 15.2.20).
+fn check_step(name: &str, query: &Query) -> Result<()> {
+    let Body::Select(block) = &query.body else {
+        return Ok(());
+    };
+    if block.group.is_some() || !block.windows.is_empty() {
+        return Err(Error::recursive_cte_aggregates(name));
+    }
+    if block.distinct {
+        let what = "ORDER BY / LIMIT / SELECT DISTINCT in recursive query block of Common Table \
+                    Expression";
+        return Err(Error::not_supported_yet(what));
+    }
+    Ok(())
 }
 
 /// Brings a query's columns to the types of a recursive table's.

@@ -11,7 +11,7 @@ use porpoise_catalog::ColumnDefault;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::user_variable_type;
 use porpoise_expr::typing::{self, compare, operate};
-use porpoise_expr::{Arithmetic, Comparison, Expr, ExprKind};
+use porpoise_expr::{Arithmetic, Comparison, Expr, ExprKind, SlotId};
 use porpoise_sql::ast;
 use porpoise_types::{Charset, DataType, Value};
 
@@ -58,6 +58,15 @@ fn charset_named(name: &str) -> Result<Charset> {
     Charset::by_name(name).ok_or_else(|| Error::unknown_character_set(name))
 }
 
+/// The parts of a conjunction.
+fn split(condition: Expr) -> Vec<Expr> {
+    let Expr { kind, ty, nullable } = condition;
+    match kind {
+        ExprKind::And(parts) => parts,
+        kind => vec![Expr { kind, ty, nullable }],
+    }
+}
+
 impl Binder<'_> {
     /// Binds an expression and all in it.
     pub(super) fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
@@ -71,20 +80,29 @@ impl Binder<'_> {
         exprs.into_iter().map(|expr| self.expr(expr)).collect()
     }
 
-    /// A condition, split at AND.
+    /// A condition on rows, split at AND.
     pub(super) fn conditions(&mut self, expr: &ast::Expr) -> Result<Vec<Expr>> {
+        let bound = self.condition(expr)?;
+        let is_declared_not_null = |slot: SlotId, column: usize| {
+            let draft = self.slots.get(slot.0 as usize);
+            let table = draft.and_then(|draft| draft.table.as_ref());
+            let definition = table.and_then(|table| table.columns.get(column));
+            definition.is_some_and(|definition| !definition.nullable)
+        };
+        Ok(split(compare::row_condition(bound, &is_declared_not_null)))
+    }
+
+    /// What an outer join asks of a pair of rows, split at AND: IS NULL finds NULL alone there.
+    pub(super) fn outer_join_conditions(&mut self, expr: &ast::Expr) -> Result<Vec<Expr>> {
+        Ok(split(compare::truth(self.condition(expr)?)))
+    }
+
+    fn condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
         let bound = self.expr(expr)?;
-        if compare::width(&bound) != 1 {
-            return Err(Error::operand_columns(1));
+        match compare::width(&bound) {
+            1 => Ok(bound),
+            _ => Err(Error::operand_columns(1)),
         }
-        let mut bound = compare::row_condition(bound);
-        Ok(match bound.kind {
-            ExprKind::And(parts) => parts,
-            kind => {
-                bound.kind = kind;
-                vec![bound]
-            }
-        })
     }
 
     fn parameter(&mut self, number: usize) -> Expr {
@@ -95,14 +113,21 @@ impl Binder<'_> {
             .get(number)
             .cloned()
             .unwrap_or(DataType::Null);
-        // A short hexadecimal literal is a number where one is wanted: its value has to be seen.
-        if let Some(Value::Bytes(bytes)) = self.context.literals.get(number)
-            && bytes.len() <= size_of::<u64>()
-            && ty.is_binary_string()
-        {
-            self.fixed_parameters.push(number);
-            return Expr::literal(Value::Bytes(bytes.clone()), ty);
-        }
+        // A hexadecimal or bit literal that was lifted out of the text; one of a string is VARBINARY.
+        let ty = match ty {
+            DataType::Binary(length) => {
+                let ty = DataType::Varbinary(length);
+                // A short one is a number where one is wanted: its value has to be seen.
+                if let Some(Value::Bytes(bytes)) = self.context.literals.get(number)
+                    && bytes.len() <= size_of::<u64>()
+                {
+                    self.fixed_parameters.push(number);
+                    return Expr::literal(Value::Bytes(bytes.clone()), ty);
+                }
+                ty
+            }
+            ty => ty,
+        };
         let nullable = self.context.literals.get(number).is_none_or(Value::is_null);
         Expr::new(ExprKind::Parameter(number), ty, nullable)
     }
@@ -193,13 +218,9 @@ impl Binder<'_> {
 
     /// `@name`, of the type that its value has now.
     fn user_variable(&mut self, name: &str) -> Expr {
-        let session = self.session();
-        self.cacheable = false;
         let name = CompactString::new(name.to_lowercase());
-        let ty = session
-            .user_variables
-            .get(&name)
-            .map_or(DataType::Null, |(_, ty)| ty.clone());
+        let ty = self.session().user_variable_type(&name).clone();
+        self.user_variables.push((name.clone(), ty.clone()));
         Expr::new(ExprKind::UserVariable(name), ty, true)
     }
 
@@ -207,7 +228,7 @@ impl Binder<'_> {
     fn assign_variable(&mut self, name: &str, value: &ast::Expr) -> Result<Expr> {
         self.cacheable = false;
         let value = Box::new(self.expr(value)?);
-        let (ty, nullable) = (user_variable_type(value.ty.clone()), value.nullable);
+        let (ty, nullable) = (user_variable_type(&value.ty), value.nullable);
         let name = CompactString::new(name.to_lowercase());
         Ok(Expr::new(
             ExprKind::AssignUserVariable { name, value },

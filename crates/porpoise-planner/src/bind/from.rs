@@ -86,7 +86,7 @@ impl Binder<'_> {
     fn join(&mut self, join: &ast::Join, nullable: bool) -> Result<Part> {
         let left = self.table_ref(&join.left, nullable || join.kind == ast::JoinKind::Right)?;
         let right = self.table_ref(&join.right, nullable || join.kind == ast::JoinKind::Left)?;
-        let (on, star) = self.join_condition(join, &left, &right)?;
+        let (on, star) = self.join_condition(join, &left, &right, nullable)?;
         // RIGHT JOIN is LEFT JOIN with its sides exchanged; what `*` shows keeps the order written.
         let mut part = match join.kind {
             ast::JoinKind::Inner => self.inner(left, right, LogicalJoin::Inner, on),
@@ -115,12 +115,14 @@ impl Binder<'_> {
         Ok(part)
     }
 
-    /// ON, USING or NATURAL as conditions; for the latter two also what `*` shows.
+    /// ON, USING or NATURAL as conditions; for the latter two also what `*` shows. `nullable`: an
+    /// outer join may fill the whole with NULLs.
     fn join_condition(
         &mut self,
         join: &ast::Join,
         left: &Part,
         right: &Part,
+        nullable: bool,
     ) -> Result<(Vec<Expr>, Option<Vec<ColumnPosition>>)> {
         let keep_right = join.kind == ast::JoinKind::Right;
         match &join.condition {
@@ -129,7 +131,12 @@ impl Binder<'_> {
                 let clause = self.scope().clause;
                 self.scope().clause = "on clause";
                 self.scope().visible = left.relations.start..right.relations.end;
-                let on = self.conditions(condition)?;
+                let on = match join.kind {
+                    ast::JoinKind::Inner | ast::JoinKind::Straight if !nullable => {
+                        self.conditions(condition)?
+                    }
+                    _ => self.outer_join_conditions(condition)?,
+                };
                 let scope = self.scope();
                 scope.clause = clause;
                 scope.visible = 0..0;
@@ -530,7 +537,9 @@ impl Binder<'_> {
         let Block {
             from, conditions, ..
         } = *block;
-        let tree = match conditions.is_empty() {
+        // In a change the joins of a view are told from those around it.
+        let is_changed = self.binds_targets && matches!(from, JoinTree::Join { .. });
+        let tree = match conditions.is_empty() && !is_changed {
             true => from,
             false => JoinTree::Filtered {
                 tree: Box::new(from),
@@ -541,10 +550,12 @@ impl Binder<'_> {
             alias.to_string()
         });
         self.scope().merged_order = order;
+        let mut tables = 0;
+        tree.for_each_source(&mut |_| tables += 1);
         let relation = Relation {
             alias,
             schema,
-            columns: Columns::Merged { columns },
+            columns: Columns::Merged { columns, tables },
             nullable,
             access,
         };

@@ -70,7 +70,7 @@ fn owns(scope: &Scope, slot: SlotId) -> bool {
             Columns::Table { slot: own, .. }
             | Columns::Virtual { slot: own, .. }
             | Columns::Computed { slot: own, .. } => *own == slot,
-            Columns::Merged { columns } => columns.iter().any(|column| {
+            Columns::Merged { columns, .. } => columns.iter().any(|column| {
                 column
                     .expr
                     .any(&mut |part| part.as_column().is_some_and(|at| at.0 == slot))
@@ -294,7 +294,8 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             .map(|key| typing::slot_type(&key.ty))
             .collect();
         types.extend(self.aggregates.iter().map(|(_, aggregate)| {
-            typing::slot_type(&typing::held_type(aggregate.function, &aggregate.ty))
+            let (function, arguments) = (aggregate.function, &aggregate.arguments);
+            typing::slot_type(&typing::held_type(function, arguments, &aggregate.ty))
         }));
         if self.rollup {
             types.push(DataType::BIGINT_UNSIGNED);

@@ -294,7 +294,9 @@ impl Hints {
             return;
         }
         let words: Vec<CompactString> = words.iter().map(|word| word.0.clone()).collect();
-        let is_known = |word: &CompactString| matches!(&**word, "FIRSTMATCH" | "MATERIALIZATION");
+        let is_known = |word: &CompactString| {
+            matches!(&**word, "FIRSTMATCH" | "MATERIALIZATION" | "DUPSWEEDOUT")
+        };
         if hint.is_on && !words.is_empty() && !words.iter().any(is_known) {
             let text = self.text(hint, at);
             self.warn(Error::hint_has_no_effect(text));
@@ -537,6 +539,7 @@ impl Hints {
             semijoin: switches.semijoin(),
             first_match: switches.firstmatch(),
             materialization: switches.materialization(),
+            duplicate_weedout: switches.duplicateweedout(),
             into_exists: !switches.materialization(),
         };
         let Some(block) = self.block(number) else {
@@ -554,6 +557,7 @@ impl Hints {
                 found.semijoin |= *is_on;
                 found.first_match = names("FIRSTMATCH") == *is_on;
                 found.materialization = names("MATERIALIZATION") == *is_on;
+                found.duplicate_weedout = names("DUPSWEEDOUT") == *is_on;
             }
         }
         found

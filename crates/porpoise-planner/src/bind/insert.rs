@@ -11,7 +11,7 @@ use porpoise_sql::ast;
 use porpoise_types::Charset;
 
 use crate::bind::Binder;
-use crate::bind::change_target::ChangeTarget;
+use crate::bind::change_target::{Assigned, ChangeTarget};
 use crate::bind::scope::{Columns, ComputedColumn, Relation, Scope, display};
 use crate::file_format::FileFormat;
 use crate::optimize;
@@ -39,7 +39,7 @@ impl Binder<'_> {
         if !insert.on_duplicate.is_empty() {
             needed = needed.with(Privilege::Update.set());
         }
-        let (target, relation) = self.target(&insert.table, needed)?;
+        let (target, relation) = self.target(&insert.table, needed, &Assigned::of(insert))?;
         let (table, slot) = (target.table.clone(), target.slot);
         self.use_table(&table, TableUse::Write);
         self.slots[slot.0 as usize].used.fill(true);
@@ -147,12 +147,17 @@ impl Binder<'_> {
         if replace {
             needed = needed.with(Privilege::Delete.set());
         }
-        let (target, relation) = self.target(&load.table, needed)?;
+        let (target, relation) = self.target(&load.table, needed, &Assigned::ByFile)?;
         let (table, slot) = (target.table.clone(), target.slot);
         self.use_table(&table, TableUse::Write);
         self.slots[slot.0 as usize].used.fill(true);
         let checks = self.checks_of(slot)?;
         let (mut columns, targets) = load_fields(load, &target)?;
+        let format = FileFormat::of(&load.format)?;
+        let is_variable = |target: &LoadTarget| matches!(target, LoadTarget::Variable(_));
+        if format.has_fixed_fields() && targets.iter().any(is_variable) {
+            return Err(Error::fixed_fields_to_variable());
+        }
         let mut scope = Scope::new("field list");
         scope.add(relation);
         scope.show_all();
@@ -188,7 +193,7 @@ impl Binder<'_> {
             slot,
             columns,
             source: InsertSource::Load(Load {
-                format: FileFormat::of_input(&load.format)?,
+                format,
                 charset,
                 ignore_lines: load.ignore_lines,
                 targets,
@@ -286,6 +291,11 @@ impl Binder<'_> {
             let position = target
                 .column_position(&assignment.column.name)
                 .filter(|_| named_here);
+            if let (None, Some((columns, view))) = (position, &target.beside)
+                && columns.contains(&assignment.column.name.0)
+            {
+                return Err(Error::view_changes_several(view));
+            }
             let Some(column) = position else {
                 return Err(Error::unknown_column(
                     display(&assignment.column),

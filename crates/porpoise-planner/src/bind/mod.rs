@@ -27,6 +27,7 @@ mod select;
 mod view;
 mod window;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::{ResolvedNames, ast, stack};
 use porpoise_types::{Charset, DataType, RowLayout, Value};
 
-use crate::access::{AccessList, Need, PlanError};
+use crate::access::{AccessList, Need, PlanError, RoutineUse};
 use crate::file_format::FileFormat;
 use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
@@ -103,12 +104,14 @@ pub struct Binder<'a> {
     locks_rows: bool,
     parameter_count: usize,
     cacheable: bool,
+    /// See [`Plan::user_variables`].
+    user_variables: Vec<(CompactString, DataType)>,
     /// The text that spans point into: the statement's, or a view's.
-    sql: Arc<[u8]>,
+    sql: Cow<'a, [u8]>,
     /// Variables of the program that the statement belongs to; none within views.
     variables: Option<&'a dyn Variables>,
     /// The programs that it runs, and what they use.
-    routines: Vec<(CompactString, CompactString)>,
+    routines: Vec<RoutineUse>,
     program_uses: Vec<Arc<ProgramUses>>,
     /// Whether the program takes the rows.
     is_cursor: bool,
@@ -206,7 +209,8 @@ impl<'a> Binder<'a> {
             locks_rows: false,
             parameter_count: 0,
             cacheable: true,
-            sql: context.sql.into(),
+            user_variables: Vec::new(),
+            sql: Cow::Borrowed(context.sql),
             variables: context.variables,
             routines: Vec::new(),
             program_uses: Vec::new(),
@@ -480,6 +484,7 @@ impl<'a> Binder<'a> {
             foreign_key_tables,
             subplans: self.subplans,
             cacheable: self.cacheable && !self.hints.sets_variables,
+            user_variables: self.user_variables,
             warnings,
             locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,
@@ -495,10 +500,19 @@ impl<'a> Binder<'a> {
 impl SlotDraft {
     fn finish(self) -> SlotLayout {
         match (&self.table, self.covering) {
-            (Some(table), None) => SlotLayout {
-                table: self.table.clone(),
-                ..SlotLayout::of_rows(self.name, table)
-            },
+            (Some(table), None) => {
+                let is_indexed = |column: usize| {
+                    let mut parts = table.indexes.iter().flat_map(|index| &index.parts);
+                    parts.any(|part| part.column == column)
+                };
+                let is_read =
+                    |column| self.used.get(column).is_none_or(|used| *used) || is_indexed(column);
+                SlotLayout {
+                    table: self.table.clone(),
+                    kept: table.layout.kept(is_read),
+                    ..SlotLayout::of_rows(self.name, table)
+                }
+            }
             (Some(table), Some(index)) => {
                 let index: &Index = &table.indexes[index];
                 let mut map = vec![u16::MAX; table.columns.len()];
@@ -516,6 +530,7 @@ impl SlotDraft {
                     layout: index.entry_layout.clone(),
                     types,
                     map: Some(map),
+                    kept: None,
                 }
             }
             (None, _) => SlotLayout {
@@ -524,6 +539,7 @@ impl SlotDraft {
                 layout: Arc::new(RowLayout::new(&self.types)),
                 types: self.types,
                 map: None,
+                kept: None,
             },
         }
     }
@@ -587,6 +603,12 @@ impl Binder<'_> {
                 let context = self.context;
                 let text = std::mem::take(&mut self.texts.last);
                 let plan = self.finish(kind);
+                if let Some(schema) = plan.read_only_schema(context.catalog) {
+                    return Err(PlanError {
+                        error: Error::schema_read_only(schema),
+                        accesses: plan.accesses.clone(),
+                    });
+                }
                 if let Some(trace) = context.trace {
                     trace.push_query(text);
                     trace.push_plan(explain::operators(&plan));
@@ -719,7 +741,7 @@ impl Binder<'_> {
                 let charset = charset.as_ref().map(by_name).transpose()?;
                 OutputFile {
                     path: path.clone(),
-                    format: Some(FileFormat::of_output(format)?),
+                    format: Some(FileFormat::of(format)?),
                     charset: charset.filter(|charset| *charset != Charset::Binary),
                 }
             }

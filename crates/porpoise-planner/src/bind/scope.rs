@@ -123,6 +123,8 @@ pub enum Columns {
     /// A derived table whose query became part of this one.
     Merged {
         columns: Vec<OutputColumn>,
+        /// How many tables it reads.
+        tables: usize,
     },
 }
 
@@ -220,6 +222,19 @@ impl Scope {
         Some((access, name.name.0.clone()))
     }
 
+    /// Refuses what the select list computes of window functions where none may be: these come after
+    /// GROUP BY and HAVING.
+    pub fn check_windows(&self, item: &OutputColumn) -> Result<()> {
+        let is_window = |part: &Expr| {
+            let column = part.as_column();
+            column.is_some_and(|(slot, _)| self.windows.iter().any(|window| window.slot == slot))
+        };
+        if !self.windows_allowed && item.expr.any(&mut |part| is_window(part)) {
+            return Err(Error::window_alias_not_allowed(&item.name));
+        }
+        Ok(())
+    }
+
     /// The select list's item with this alias. Items of one name must be the same expression.
     pub fn find_alias(&self, name: &str) -> Result<Option<&OutputColumn>> {
         let mut found: Option<&OutputColumn> = None;
@@ -258,6 +273,17 @@ impl Relation {
         Some((access, CompactString::new(self.columns.name(column))))
     }
 
+    /// Whether it is a view that joins tables.
+    pub fn is_join_view(&self) -> bool {
+        let joins = matches!(self.columns, Columns::Merged { tables: 2.., .. });
+        joins && self.access.is_some()
+    }
+
+    /// Its name for messages about views.
+    pub fn qualified_name(&self) -> String {
+        format!("{}.{}", self.schema, self.alias)
+    }
+
     pub fn is_called(&self, schema: Option<&str>, name: &str) -> bool {
         self.alias == name && schema.is_none_or(|schema| self.schema == schema)
     }
@@ -269,7 +295,7 @@ impl Columns {
             Columns::Table { table, .. } => table.columns.len(),
             Columns::Virtual { table, .. } => table.columns.len(),
             Columns::Computed { columns, .. } => columns.len(),
-            Columns::Merged { columns } => columns.len(),
+            Columns::Merged { columns, .. } => columns.len(),
         }
     }
 
@@ -278,7 +304,7 @@ impl Columns {
             Columns::Table { table, .. } => &table.columns[at].name,
             Columns::Virtual { table, .. } => table.columns[at].0,
             Columns::Computed { columns, .. } => &columns[at].name,
-            Columns::Merged { columns } => &columns[at].name,
+            Columns::Merged { columns, .. } => &columns[at].name,
         }
     }
 
@@ -312,7 +338,7 @@ impl Columns {
                 Expr::column(*slot, at, column.ty.clone(), column.nullable)
                     .of_strength(column.strength)
             }
-            Columns::Merged { columns } => columns[at].expr.clone(),
+            Columns::Merged { columns, .. } => columns[at].expr.clone(),
         }
     }
 }
@@ -395,7 +421,7 @@ impl Binder<'_> {
         let relation = &self.scopes[depth].relations[relation];
         let (table, position, name_span) = match &relation.columns {
             Columns::Table { table, .. } => (Some(table.clone()), column, None),
-            Columns::Merged { columns } => match &columns[column].origin {
+            Columns::Merged { columns, .. } => match &columns[column].origin {
                 Some(origin) => (
                     origin.table.clone(),
                     origin.column,
@@ -457,6 +483,7 @@ impl Binder<'_> {
                     let why = "reference to group function";
                     return Err(Error::illegal_reference(name.name.as_str(), why));
                 }
+                scope.check_windows(item)?;
                 return Ok(item.expr.clone());
             }
         }
@@ -547,6 +574,7 @@ impl Binder<'_> {
         if name.table.is_none()
             && let Some(item) = scope.find_alias(&name.name)?
         {
+            scope.check_windows(item)?;
             return Ok(Some(item.expr.clone()));
         }
         from.map(|_| None)

@@ -9,7 +9,7 @@ use porpoise_catalog::expression::Disallowed;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::privilege::Privilege;
 use porpoise_expr::aggregate::SortKey;
-use porpoise_expr::typing::collation::computed_strength;
+use porpoise_expr::typing::collation::{Coercibility, computed_strength};
 use porpoise_expr::typing::{self, compare};
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_sql::{NamedItem, ast};
@@ -193,14 +193,13 @@ impl Binder<'_> {
             ast::SetOperator::Intersect => SetOperator::Intersect,
             ast::SetOperator::Except => SetOperator::Except,
         };
-        // `a UNION ALL b UNION ALL c` is one operation; so is whatever a UNION DISTINCT follows.
+        // `a UNION ALL b UNION ALL c` is one operation, in the common types of all three; so is
+        // whatever a UNION DISTINCT follows.
         let mut bodies = vec![&operation.right];
         let mut left = &operation.left;
         while let ast::QueryBody::SetOperation(inner) = left {
-            if op != SetOperator::Union
-                || inner.op != ast::SetOperator::Union
-                || (operation.all && !inner.all)
-            {
+            let is_implied = op == SetOperator::Union && !operation.all;
+            if inner.op != operation.op || (inner.all != operation.all && !is_implied) {
                 break;
             }
             bodies.push(&inner.right);
@@ -241,7 +240,14 @@ impl Binder<'_> {
                 session.collation,
             )?));
             nullable.push(exprs.iter().any(|expr| expr.nullable));
-            strengths.push(computed_strength(exprs));
+            let strength = computed_strength(exprs);
+            let is_text = types
+                .last()
+                .is_some_and(|ty| typing::class(ty) == typing::Class::Text);
+            if is_text && strength == Coercibility::None {
+                return Err(Error::cannot_aggregate_many_collations("UNION"));
+            }
+            strengths.push(strength);
         }
         for input in &mut inputs {
             for (column, ty) in input.columns.iter_mut().zip(&types) {
@@ -749,7 +755,9 @@ impl Binder<'_> {
                 (Some(at), _) => {
                     alias = Some(self.scope().items[at].name.clone());
                     named = Some(at);
-                    self.scope().items[at].expr.clone()
+                    let scope = self.scope();
+                    scope.check_windows(&scope.items[at])?;
+                    scope.items[at].expr.clone()
                 }
                 // FROM first, then aliases, also where several columns in FROM have the name.
                 (None, ast::Expr::Column(name))
@@ -757,11 +765,12 @@ impl Binder<'_> {
                         && self.variable(name).is_none()
                         && !matches!(self.scopes[depth].find(name), Ok(Some(_))) =>
                 {
-                    match self
-                        .scope()
-                        .find_alias(&name.name)?
-                        .map(|item| item.expr.clone())
-                    {
+                    let scope = self.scope();
+                    let item = scope.find_alias(&name.name)?;
+                    if let Some(item) = item {
+                        scope.check_windows(item)?;
+                    }
+                    match item.map(|item| item.expr.clone()) {
                         Some(expr) => {
                             alias = Some(name.name.0.clone());
                             let mut items = self.scope().items.iter();
@@ -853,7 +862,7 @@ pub fn column_name(expr: &Expr, relations: &[Relation]) -> String {
             Columns::Table { slot, .. }
             | Columns::Virtual { slot, .. }
             | Columns::Computed { slot, .. } => *slot == slot_of(expr).unwrap_or(*slot),
-            Columns::Merged { columns } => {
+            Columns::Merged { columns, .. } => {
                 if let Some(at) = columns
                     .iter()
                     .position(|merged| merged.expr.as_column() == Some((slot, column)))

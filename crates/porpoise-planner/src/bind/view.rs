@@ -5,6 +5,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use porpoise_catalog::View;
 use porpoise_core::error::{Error, ErrorKind, Result};
+use porpoise_expr::Expr;
 use porpoise_sql::{ast, stack};
 
 use crate::access::{AccessColumn, AccessId, Need};
@@ -29,7 +30,8 @@ impl Binder<'_> {
     }
 
     /// A view in FROM: its text is bound in place, by the definer's or the session's privileges.
-    /// Errors: 1356 where the text names what is no longer there.
+    /// Errors: 1356 where the text names what is no longer there, 1462 where it names the view
+    /// itself, which definitions that change together may lead to.
     pub(super) fn view(
         &mut self,
         view: &Arc<View>,
@@ -37,6 +39,9 @@ impl Binder<'_> {
         access: Option<AccessId>,
         nullable: bool,
     ) -> Result<Part> {
+        if self.accesses.is_within(view) {
+            return Err(Error::view_recursive(&view.schema, &view.name));
+        }
         self.use_view(view);
         let broken = || Error::view_invalid(&view.schema, &view.name);
         let (query, depth) = self.view_query(view)?;
@@ -44,7 +49,7 @@ impl Binder<'_> {
         let scopes = std::mem::take(&mut self.scopes);
         let visible = std::mem::take(&mut self.visible);
         let variables = self.variables.take();
-        let sql = std::mem::replace(&mut self.sql, view.sql.as_bytes().into());
+        let sql = std::mem::replace(&mut self.sql, view.sql.as_bytes().to_vec().into());
         let schema = self.schema.replace(view.schema.clone());
         let hints = self.hints.enter_view(query.hints.as_deref());
         let need = std::mem::replace(&mut self.reads_need, Need::READ);
@@ -104,11 +109,9 @@ impl Binder<'_> {
             return;
         }
         let mut conditions = block.conditions.clone();
-        if view.check_option == "CASCADED" {
-            block
-                .from
-                .for_each_condition(&mut |condition| conditions.push(condition.clone()));
-        }
+        let is_cascaded = view.check_option == "CASCADED";
+        let mut keep = |condition: &Expr| conditions.push(condition.clone());
+        block.from.for_each_condition(is_cascaded, &mut keep);
         let mut slots = Vec::new();
         block
             .from

@@ -17,7 +17,7 @@ use crate::query::Window;
 
 /// A window under construction.
 pub struct WindowDraft {
-    slot: SlotId,
+    pub slot: SlotId,
     partition: Vec<Expr>,
     order: Vec<SortKey>,
     functions: Vec<WindowCall>,
@@ -25,6 +25,39 @@ pub struct WindowDraft {
 
 /// How messages call a window that OVER specifies.
 const UNNAMED: &str = "<unnamed window>";
+
+/// A frame can't end before it begins, as far as its bounds' kinds tell.
+fn check_frame(frame: &ast::Frame) -> Result<()> {
+    use ast::FrameBound as Bound;
+    match (&frame.start, &frame.end) {
+        (Bound::UnboundedFollowing, _) => Err(Error::window_frame_start_illegal(UNNAMED)),
+        (_, Some(Bound::UnboundedPreceding)) => Err(Error::window_frame_end_illegal(UNNAMED)),
+        (Bound::CurrentRow | Bound::Following(..), Some(Bound::Preceding(..)))
+        | (Bound::Following(..), Some(Bound::CurrentRow)) => {
+            Err(Error::window_frame_illegal(UNNAMED))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many buckets, or how far away, is the same for all rows.
+fn check_same_for_all(arguments: &[Expr], at: usize, function: &str) -> Result<()> {
+    let reads_row = |part: &Expr| {
+        matches!(
+            part.kind,
+            ExprKind::Column { .. }
+                | ExprKind::Aggregate(_)
+                | ExprKind::Stored { .. }
+                | ExprKind::Subquery { .. }
+        )
+    };
+    match arguments.get(at) {
+        Some(count) if count.any(&mut |part| reads_row(part)) => {
+            Err(Error::wrong_arguments(function))
+        }
+        _ => Ok(()),
+    }
+}
 
 impl Binder<'_> {
     pub(super) fn window_call(&mut self, call: &ast::WindowCall) -> Result<Expr> {
@@ -40,7 +73,7 @@ impl Binder<'_> {
                 ast::WindowFunction::Aggregate(aggregate) => {
                     aggregate_name(aggregate.function).to_ascii_lowercase()
                 }
-                ast::WindowFunction::Function(function) => function.name.to_string(),
+                ast::WindowFunction::Function(function) => function.name.as_str().to_string(),
             };
             return Err(Error::window_function_not_allowed(name));
         }
@@ -52,7 +85,9 @@ impl Binder<'_> {
         let (function, nullable, partition, order) = bound?;
         let ty = typing::slot_type(&function.ty);
         let held = match &function.kind {
-            WindowKind::Aggregate(aggregate) => typing::held_type(aggregate, &ty),
+            WindowKind::Aggregate(aggregate) => {
+                typing::held_type(aggregate, &function.arguments, &ty)
+            }
             _ => ty.clone(),
         };
         let scope = &self.scopes[depth];
@@ -224,6 +259,7 @@ impl Binder<'_> {
             }
             "NTILE" => {
                 counts(1, 1, &arguments)?;
+                check_same_for_all(&arguments, 0, "ntile")?;
                 (
                     WindowKind::Ntile,
                     arguments,
@@ -233,6 +269,7 @@ impl Binder<'_> {
             }
             "LAG" | "LEAD" => {
                 counts(1, 3, &arguments)?;
+                check_same_for_all(&arguments, 1, &name.to_ascii_lowercase())?;
                 let kind = if name == "LAG" {
                     WindowKind::Lag
                 } else {
@@ -266,6 +303,7 @@ impl Binder<'_> {
             }
             "NTH_VALUE" => {
                 counts(2, 2, &arguments)?;
+                check_same_for_all(&arguments, 1, "nth_value")?;
                 let ty = first(&arguments);
                 (WindowKind::NthValue, arguments, ty, true)
             }
@@ -293,6 +331,7 @@ impl Binder<'_> {
             ast::FrameUnit::Range => false,
             ast::FrameUnit::Groups => return Err(Error::not_supported_yet("GROUPS")),
         };
+        check_frame(frame)?;
         let start = self.frame_bound(&frame.start, rows, order)?;
         let end = match &frame.end {
             None => FrameBound::CurrentRow,

@@ -13,16 +13,17 @@
 //! ```
 
 use porpoise_expr::Expr;
-use porpoise_sql::ast;
 
 use super::cost::cost_of;
 use super::traditional::{Row, Traditional, is_batched, merge_text};
 use crate::json_text::{Item, Members};
 use crate::optimize;
-use crate::plan::{Access, JoinKind, Node, Plan, PlanKind, Scan, SetOperator, Subplan};
+use crate::plan::{
+    Access, JoinKind, Node, OnDuplicate, Plan, PlanKind, Scan, SetOperator, Subplan,
+};
 
 /// A plan as a JSON document, indented by two spaces.
-pub(super) fn json(plan: &Plan, statement: &ast::Statement) -> String {
+pub(super) fn json(plan: &Plan) -> String {
     let mut out = Document {
         blocks: Traditional::new(plan),
         change: match &plan.kind {
@@ -35,13 +36,16 @@ pub(super) fn json(plan: &Plan, statement: &ast::Statement) -> String {
         Some((node, output)) => out.block(node, &output, 1),
         None => vec![("select_id", Item::Number(1))],
     };
-    if let (PlanKind::Insert(insert), ast::Statement::Insert(written)) = (&plan.kind, statement) {
+    if let PlanKind::Insert(insert) = &plan.kind {
         let from: Members = block
             .drain(..)
             .filter(|(name, _)| *name != "select_id")
             .collect();
         block.push(("select_id", Item::Number(1)));
-        let word = if written.replace { "replace" } else { "insert" };
+        let word = match insert.duplicates {
+            OnDuplicate::Replace => "replace",
+            OnDuplicate::Error | OnDuplicate::Update { .. } => "insert",
+        };
         let table = vec![
             (word, Item::Bool(true)),
             ("table_name", text(&insert.table.name)),
@@ -52,6 +56,12 @@ pub(super) fn json(plan: &Plan, statement: &ast::Statement) -> String {
             block.push(("insert_from", Item::Object(from)));
         }
     }
+    Item::Object(vec![("query_block", Item::Object(block))]).document(Some(0))
+}
+
+/// The document of a statement that there is no plan of.
+pub(super) fn message(message: &str) -> String {
+    let block = vec![("message", text(message))];
     Item::Object(vec![("query_block", Item::Object(block))]).document(Some(0))
 }
 

@@ -8,11 +8,13 @@ use porpoise_catalog::Table;
 use porpoise_expr::aggregate::{Aggregate, SortKey};
 use porpoise_expr::{ColumnNames, Expr, SlotId};
 
-use crate::plan::{Node, Plan, WindowKind};
+use crate::plan::{Node, Plan};
+use crate::trace::qualified;
 
-/// Names of a plan's columns: `alias.column`.
+/// Names of a plan's columns: `alias.column`, or in full and quoted.
 pub(super) struct Names<'p> {
     pub(super) plan: &'p Plan,
+    is_full: bool,
     tables: Vec<Option<Arc<Table>>>,
 }
 
@@ -27,7 +29,19 @@ impl<'p> Names<'p> {
                 }
             }
         });
-        Names { plan, tables }
+        Names {
+            plan,
+            is_full: false,
+            tables,
+        }
+    }
+
+    /// With schemas, and quoted.
+    pub(super) fn in_full(plan: &'p Plan) -> Names<'p> {
+        Names {
+            is_full: true,
+            ..Names::new(plan)
+        }
     }
 
     pub(super) fn of(&self, slot: SlotId) -> &str {
@@ -57,7 +71,14 @@ impl ColumnNames for Names<'_> {
             out.push_str(&text);
             return;
         }
-        let _ = write!(out, "{}.{}", self.of(slot), name.unwrap_or("?"));
+        let name = name.unwrap_or("?");
+        let _ = match (self.is_full, table) {
+            (false, _) => write!(out, "{}.{name}", self.of(slot)),
+            (true, table) => {
+                let schema = table.map(|table| &*table.schema);
+                out.write_str(&qualified(schema, self.of(slot), name))
+            }
+        };
     }
 }
 
@@ -77,12 +98,8 @@ impl Names<'_> {
                 });
             }
             Node::Window(window) if window.slot == slot => {
-                found = window.functions.get(column).map(|call| match &call.kind {
-                    WindowKind::Aggregate(function) => {
-                        format!("{}() OVER ", function.name.to_ascii_lowercase())
-                    }
-                    kind => format!("{kind:?}() OVER "),
-                });
+                let call = window.functions.get(column);
+                found = call.map(|call| format!("{}() OVER ", call.kind.name()));
             }
             Node::Project {
                 slot: of, output, ..

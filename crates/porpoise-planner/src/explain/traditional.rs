@@ -6,14 +6,14 @@
 use porpoise_catalog::{Index, IndexKind, Table};
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::Expr;
-use porpoise_sql::ast;
 use porpoise_types::{Charset, DataType, IntWidth, Value};
 
 use super::names::Names;
 use crate::optimize;
 use crate::optimize::SUBQUERY_NAME;
 use crate::plan::{
-    Access, JoinKind, KeyOperation, KeySource, Node, Plan, Scan, SetOperator, Subplan, Taken,
+    Access, JoinKind, KeyOperation, KeySource, Node, OnDuplicate, Plan, PlanKind, Scan,
+    SetOperator, Subplan, Taken,
 };
 
 /// The columns of the traditional form (MySQL 8.4 manual, 10.8.2).
@@ -71,19 +71,21 @@ pub(super) struct Traditional<'p> {
 }
 
 /// A row a table, in the order in which tables are read.
-pub(super) fn rows(plan: &Plan, statement: &ast::Statement) -> Vec<Vec<Value>> {
+pub(super) fn rows(plan: &Plan) -> Vec<Vec<Value>> {
     let mut out = Traditional::new(plan);
-    let kind = match statement {
-        ast::Statement::Update(_) => "UPDATE",
-        ast::Statement::Delete(_) => "DELETE",
-        ast::Statement::Insert(insert) => {
-            let name = insert.table.name.to_string();
-            let select_type = if insert.replace { "REPLACE" } else { "INSERT" };
-            let table = name.trim_matches('`').to_string();
+    let kind = match &plan.kind {
+        PlanKind::Update(_) => "UPDATE",
+        PlanKind::Delete(_) => "DELETE",
+        PlanKind::Insert(insert) => {
+            let select_type = match insert.duplicates {
+                OnDuplicate::Replace => "REPLACE",
+                OnDuplicate::Error | OnDuplicate::Update { .. } => "INSERT",
+            };
+            let table = insert.table.name.to_string();
             out.rows.push(Row::all_of(1, select_type, table));
             "SIMPLE"
         }
-        _ => "SIMPLE",
+        PlanKind::Query(_) => "SIMPLE",
     };
     if let Some((node, output)) = plan.root() {
         let simple = !has_blocks(node) && output.iter().all(|expr| !expr.has_subquery());
@@ -95,6 +97,16 @@ pub(super) fn rows(plan: &Plan, statement: &ast::Statement) -> Vec<Vec<Value>> {
         out.block(node, &output, 1, select_type);
     }
     out.rows.into_iter().map(Row::values).collect()
+}
+
+/// The row of a statement that there is no plan of.
+pub(super) fn message(message: &str) -> Vec<Value> {
+    let row = Row {
+        id: Some(1),
+        extra: vec![message.to_string()],
+        ..Row::default()
+    };
+    row.values()
 }
 
 /// Whether a plan has more than one query block.
@@ -116,7 +128,7 @@ type Pending<'n> = (&'n Node, Vec<&'n Expr>, u64, &'static str);
 impl<'p> Traditional<'p> {
     pub(super) fn new(plan: &'p Plan) -> Traditional<'p> {
         Traditional {
-            names: Names::new(plan),
+            names: Names::in_full(plan),
             rows: Vec::new(),
             next_id: 2,
             derived: Vec::new(),
@@ -275,6 +287,18 @@ impl<'p> Traditional<'p> {
                     && !row.extra.iter().any(|note| note == "Using where")
                 {
                     row.extra.insert(0, "Using where".to_string());
+                }
+            }
+            Node::Distinct {
+                input,
+                is_weedout: true,
+                ..
+            } => {
+                let at = self.rows.len();
+                self.tables(input, id, select_type, pending);
+                if let Some([first, .., last]) = self.rows.get_mut(at..) {
+                    first.extra.push("Start temporary".to_string());
+                    last.extra.push("End temporary".to_string());
                 }
             }
             node => node
@@ -465,7 +489,10 @@ impl<'p> Traditional<'p> {
             return "const".to_string();
         }
         match value.as_column() {
-            Some(_) => format!("{}.{}", table.schema, self.names.text(value)),
+            Some(_) => {
+                let name = Names::new(self.names.plan).text(value);
+                format!("{}.{name}", table.schema)
+            }
             None => "func".to_string(),
         }
     }
@@ -591,6 +618,9 @@ fn notes_of(node: &Node, notes: &mut Vec<&'static str>) {
             }
             notes_of(input, notes);
         }
+        Node::Distinct {
+            is_weedout: true, ..
+        } => {}
         Node::Distinct { input, .. } | Node::Project { input, .. } => {
             add("Using temporary");
             notes_of(input, notes);

@@ -338,9 +338,20 @@ impl Tree<'_> {
                 self.line(depth, &text, Some(node));
                 self.node(input, depth + 1);
             }
-            Node::Distinct { input, .. } => {
-                let text = "Remove duplicates by a hash table of the rows seen";
-                self.line(depth, text, Some(node));
+            Node::Distinct {
+                input,
+                keys,
+                is_weedout,
+            } => {
+                let text = match is_weedout {
+                    true => {
+                        let rows: Vec<String> = keys.iter().map(|k| self.names.text(k)).collect();
+                        let rows = rows.join(", ");
+                        format!("Remove duplicate rows by {rows} using temporary table (weedout)")
+                    }
+                    false => "Remove duplicates by a hash table of the rows seen".to_string(),
+                };
+                self.line(depth, &text, Some(node));
                 self.node(input, depth + 1);
             }
             Node::Limit {
@@ -414,12 +425,14 @@ impl Tree<'_> {
             JoinKind::Semi => "Hash semijoin",
             JoinKind::Anti => "Hash antijoin",
         };
-        let pairs: Vec<String> = left_keys
-            .iter()
-            .zip(right_keys)
-            .map(|(a, b)| format!("({} = {})", self.names.text(a), self.names.text(b)))
-            .collect();
-        let mut text = format!("{kind} {}", pairs.join(", "));
+        let pairs = left_keys.iter().zip(right_keys);
+        let pairs =
+            pairs.map(|(a, b)| format!("({} = {})", self.names.text(a), self.names.text(b)));
+        let keys = match left_keys.is_empty() {
+            true => "(no condition)".to_string(),
+            false => pairs.collect::<Vec<_>>().join(", "),
+        };
+        let mut text = format!("{kind} {keys}");
         if !condition.is_empty() {
             let _ = write!(
                 text,

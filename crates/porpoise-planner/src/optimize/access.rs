@@ -333,9 +333,9 @@ impl TableChoice<'_> {
 
     /// The indexes that hints let spare the sort or the hash table.
     fn order_choice(&self) -> &IndexChoice {
-        match self.wanted.whole {
-            true => &self.source.hints.sorting,
-            false => &self.source.hints.grouping,
+        match self.wanted.sort.is_empty() {
+            false => &self.source.hints.sorting,
+            true => &self.source.hints.grouping,
         }
     }
 

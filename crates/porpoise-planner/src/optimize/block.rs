@@ -3,7 +3,7 @@
 use porpoise_core::error::Result;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::typing;
-use porpoise_expr::{Arithmetic, Expr, ExprKind};
+use porpoise_expr::{Arithmetic, Expr, ExprKind, SlotId};
 use porpoise_types::DataType;
 
 use crate::bind::Binder;
@@ -55,7 +55,11 @@ fn top(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<Expr> {
     let Some(offset) = offset else {
         return Some(limit.clone());
     };
-    if limit.ty.is_unsigned() || offset.ty.is_unsigned() {
+    let is_variable = |expr: &Expr| matches!(expr.kind, ExprKind::Variable(_));
+    if [limit, offset]
+        .iter()
+        .any(|expr| expr.ty.is_unsigned() || is_variable(expr))
+    {
         // The sum may be beyond all numbers.
         return None;
     }
@@ -94,6 +98,9 @@ pub fn select(
     if let Some(group) = &block.group {
         binder.keep_grouping_text(group);
     }
+    for window in &block.windows {
+        binder.keep_window_text(window);
+    }
     let (limits, offsets) = (limit.as_ref(), offset.as_ref());
     let text = BlockText::of(binder, &block, &columns, &order, limits, offsets);
     let Block {
@@ -108,7 +115,8 @@ pub fn select(
         subquery: _,
     } = block;
     let mut wanted = match &group {
-        Some(group) => order_for_grouping(group),
+        Some(group) if windows.is_empty() => order_for_grouping(group, &order),
+        Some(group) => order_for_grouping(group, &[]),
         None if windows.is_empty() => {
             let limit = limit
                 .as_ref()
@@ -135,8 +143,9 @@ pub fn select(
     let mut node = joined.node;
     if let Some(group) = group {
         let ordered = !wanted.keys.is_empty() && joined.in_order;
+        // Rows that come in a whole order of the keys make groups that do.
+        in_order = ordered && wanted.whole && !group.rollup;
         node = grouped(binder, node, group, ordered)?;
-        in_order = false;
     }
     binder.block_rows = rows_of(&node);
     plan_subqueries_of_columns(binder, &mut columns)?;
@@ -169,6 +178,7 @@ pub fn select(
         node = Node::Distinct {
             input: Box::new(node),
             keys: output.clone(),
+            is_weedout: false,
         };
     }
     if sorts {
@@ -183,23 +193,55 @@ pub fn select(
     Ok((node, output))
 }
 
-/// The order in which rows of a group come one after the other, if all keys are columns.
-fn order_for_grouping(group: &Grouping) -> InterestingOrder {
+/// The order in which rows of a group come one after the other, if all keys are columns: that of
+/// ORDER BY, where it sorts the groups by their keys.
+fn order_for_grouping(group: &Grouping, order: &[SortKey]) -> InterestingOrder {
     let columns: Option<Vec<_>> = group.keys.iter().map(Expr::as_column).collect();
-    match columns {
-        Some(columns) if !columns.is_empty() => InterestingOrder {
-            keys: columns
-                .into_iter()
-                .map(|(slot, column)| (slot, column, false))
-                .collect(),
-            whole: group.rollup,
-            rows: None,
-            sort: Vec::new(),
-            top: None,
-            ends: None,
-        },
-        _ => InterestingOrder::default(),
+    let Some(columns) = columns.filter(|columns| !columns.is_empty()) else {
+        return InterestingOrder::default();
+    };
+    let sorted = match group.rollup {
+        true => None,
+        false => keys_in_order(group, &columns, order),
+    };
+    let whole = group.rollup || sorted.is_some();
+    let unsorted = || {
+        let keys = columns.iter();
+        keys.map(|(slot, column)| (*slot, *column, false)).collect()
+    };
+    InterestingOrder {
+        keys: sorted.unwrap_or_else(unsorted),
+        whole,
+        rows: None,
+        sort: Vec::new(),
+        top: None,
+        ends: None,
     }
+}
+
+/// The columns of a grouping's keys, those that ORDER BY names first, with its directions. `None` if
+/// it names anything else, or nothing.
+fn keys_in_order(
+    group: &Grouping,
+    columns: &[(SlotId, usize)],
+    order: &[SortKey],
+) -> Option<Vec<(SlotId, usize, bool)>> {
+    let mut keys = Vec::with_capacity(columns.len());
+    let mut left: Vec<usize> = (0..columns.len()).collect();
+    for sorted in order {
+        let (slot, number) = sorted.expr.as_column()?;
+        let (slot_of_key, column) = *columns.get(number).filter(|_| slot == group.slot)?;
+        if left.contains(&number) {
+            left.retain(|of| *of != number);
+            keys.push((slot_of_key, column, sorted.descending));
+        }
+    }
+    if keys.is_empty() {
+        return None;
+    }
+    let rest = left.into_iter().map(|number| columns[number]);
+    keys.extend(rest.map(|(slot, column)| (slot, column, false)));
+    Some(keys)
 }
 
 /// Groups a node's rows; `ordered`: they come in the order of the keys.

@@ -15,6 +15,7 @@
 mod constants;
 mod parts;
 mod search;
+mod weedout;
 
 use std::sync::Arc;
 
@@ -152,17 +153,17 @@ pub fn plan(
         ..wanted.clone()
     };
     let parts = Parts::default();
-    let (units, conditions) = take_apart(binder, &parts, tree, conditions);
-    let all: SlotSet = units
-        .iter()
-        .fold(SlotSet::default(), |all, unit| all.union(&unit.slots));
-    let (conditions, before): (Vec<Condition>, Vec<Condition>) = conditions
-        .into_iter()
-        .partition(|condition| condition.slots.intersects(&all));
-    constants::look_up(binder, &units, &conditions);
-    let order = search::best_order_for_result(binder, &parts, &units, &conditions, outer, wanted);
-    let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted)?;
-    let before = before.into_iter().map(|condition| condition.expr).collect();
+    let (conditions, before) = split_off_constants(binder, &parts, tree, conditions);
+    let none = SlotSet::default();
+    let (units, taken) = take_apart(binder, &parts, tree, conditions.clone(), &none);
+    constants::look_up(binder, &units, &taken);
+    let order = search::best_order_for_result(binder, &parts, &units, &taken, outer, wanted);
+    let found = (&units[..], &order);
+    let weeded = weedout::cheaper(binder, &parts, tree, found, &conditions, outer, wanted);
+    let (node, in_order) = match weeded {
+        Some(weeded) => weeded.build(binder, outer, wanted)?,
+        None => build(binder, &units, taken, &order, outer, wanted)?,
+    };
     Ok(Joined {
         node: guarded(before, node),
         in_order,
@@ -175,7 +176,8 @@ pub fn estimate(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> f6
         return 1.0;
     }
     let parts = Parts::default();
-    let (units, conditions) = take_apart(binder, &parts, tree, conditions.to_vec());
+    let none = SlotSet::default();
+    let (units, conditions) = take_apart(binder, &parts, tree, conditions.to_vec(), &none);
     search::best_order(binder, &parts, &units, &conditions, &SlotSet::default()).rows
 }
 
@@ -188,9 +190,23 @@ pub fn cost(
     outer: &SlotSet,
 ) -> (f64, f64) {
     let parts = Parts::default();
-    let (units, conditions) = take_apart(binder, &parts, tree, conditions);
+    let none = SlotSet::default();
+    let (units, conditions) = take_apart(binder, &parts, tree, conditions, &none);
     let order = search::best_order(binder, &parts, &units, &conditions, outer);
     (order.cost, order.rows)
+}
+
+/// The conditions that read tables of a tree, and those that don't.
+fn split_off_constants(
+    binder: &Binder<'_>,
+    parts: &Parts,
+    tree: &JoinTree,
+    conditions: Vec<Expr>,
+) -> (Vec<Expr>, Vec<Expr>) {
+    let own = &parts.inside(binder, tree).slots;
+    conditions
+        .into_iter()
+        .partition(|condition| expr_slots(binder, condition).intersects(own))
 }
 
 /// Conditions that read some slots, and those that don't.
@@ -223,16 +239,18 @@ fn guarded(conditions: Vec<Expr>, node: Node) -> Node {
     }
 }
 
-/// A tree's units, and all conditions that may be checked anywhere.
+/// A tree's units, and all conditions that may be checked anywhere. Semi-joins with tables that fill
+/// `pulled` slots are taken as inner joins.
 fn take_apart<'t>(
     binder: &Binder<'_>,
     parts: &Parts,
     tree: &'t JoinTree,
     conditions: Vec<Expr>,
+    pulled: &SlotSet,
 ) -> (Vec<Unit<'t>>, Vec<Condition>) {
     let mut units = Vec::new();
     let mut all = conditions;
-    flatten(binder, parts, tree, &mut units, &mut all);
+    flatten(binder, parts, tree, pulled, &mut units, &mut all);
     keep_orders(binder, &mut units);
     let conditions = all.into_iter().map(|expr| Condition::new(binder, expr));
     (units, conditions.collect())
@@ -243,6 +261,7 @@ fn flatten<'t>(
     binder: &Binder<'_>,
     parts: &Parts,
     tree: &'t JoinTree,
+    pulled: &SlotSet,
     units: &mut Vec<Unit<'t>>,
     conditions: &mut Vec<Expr>,
 ) {
@@ -265,7 +284,7 @@ fn flatten<'t>(
             tree,
             conditions: own,
         } => {
-            flatten(binder, parts, tree, units, conditions);
+            flatten(binder, parts, tree, pulled, units, conditions);
             conditions.extend(own.iter().cloned());
         }
         JoinTree::Join {
@@ -274,9 +293,9 @@ fn flatten<'t>(
             kind: LogicalJoin::Inner | LogicalJoin::Straight,
             on,
         } => {
-            flatten(binder, parts, left, units, conditions);
+            flatten(binder, parts, left, pulled, units, conditions);
             let first_right = units.len();
-            flatten(binder, parts, right, units, conditions);
+            flatten(binder, parts, right, pulled, units, conditions);
             if let JoinTree::Join {
                 kind: LogicalJoin::Straight,
                 ..
@@ -295,7 +314,13 @@ fn flatten<'t>(
             kind,
             on,
         } => {
-            flatten(binder, parts, left, units, conditions);
+            flatten(binder, parts, left, pulled, units, conditions);
+            let inside = &parts.inside(binder, right).slots;
+            if *kind == LogicalJoin::Semi && !inside.is_empty() && inside.is_subset(pulled) {
+                flatten(binder, parts, right, pulled, units, conditions);
+                conditions.extend(on.iter().cloned());
+                return;
+            }
             let kind = match kind {
                 LogicalJoin::Semi => JoinKind::Semi,
                 LogicalJoin::Anti => JoinKind::Anti,

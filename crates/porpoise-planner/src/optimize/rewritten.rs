@@ -13,8 +13,13 @@ use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::{Expr, SlotId};
 
 use crate::bind::Binder;
-use crate::plan::{Insert, InsertSource, OnDuplicate, SetOperator, UpdateTarget};
-use crate::query::{Block, Grouping, JoinTree, LogicalJoin, OutputColumn, Source, SourceKind};
+use crate::plan::{
+    FrameBound, Insert, InsertSource, OnDuplicate, SetOperator, UpdateTarget, WindowFrame,
+    WindowKind,
+};
+use crate::query::{
+    Block, Grouping, JoinTree, LogicalJoin, OutputColumn, Source, SourceKind, Window,
+};
 
 /// The texts of the queries that were planned so far.
 #[derive(Default)]
@@ -157,6 +162,35 @@ impl Binder<'_> {
         let computed: Vec<String> = keys.chain(aggregates).collect();
         for (at, text) in computed.into_iter().enumerate() {
             self.texts.computed.insert((group.slot, at), text);
+        }
+    }
+
+    /// The columns that a window's functions compute.
+    pub fn keep_window_text(&mut self, window: &Window) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let partition = window.partition.iter().map(|expr| self.text_of(expr));
+        let order = window.order.iter().map(|key| self.key_text(key));
+        let partition = partition.collect::<Vec<_>>().join(",");
+        let order = order.collect::<Vec<_>>().join(",");
+        let spec = format!(
+            "{}{}",
+            clause("PARTITION BY ", &partition),
+            clause(" ORDER BY ", &order)
+        );
+        let computed = window.functions.iter().map(|call| {
+            let arguments = call.arguments.iter().map(|argument| self.text_of(argument));
+            let arguments = arguments.collect::<Vec<_>>().join(",");
+            let arguments = match (&call.kind, arguments.is_empty()) {
+                (WindowKind::Aggregate(_), true) => "0",
+                _ => &arguments,
+            };
+            let spec = format!("{spec}{}", clause(" ", &frame_text(self, &call.frame)));
+            format!("{}({arguments}) OVER ({})", call.kind.name(), spec.trim())
+        });
+        for (at, text) in computed.collect::<Vec<_>>().into_iter().enumerate() {
+            self.texts.computed.insert((window.slot, at), text);
         }
     }
 
@@ -386,6 +420,31 @@ impl BlockText {
             order: order.iter().map(key).collect(),
             limit: bounds.join(","),
         }
+    }
+}
+
+/// A frame that isn't what goes without saying. Of RANGE distances only the values are known that
+/// they lead to.
+fn frame_text(binder: &Binder<'_>, frame: &WindowFrame) -> String {
+    use FrameBound as Bound;
+    let bound = |bound: &Bound| match bound {
+        Bound::UnboundedPreceding => "UNBOUNDED PRECEDING".to_string(),
+        Bound::Preceding(distance) => format!("{} PRECEDING", binder.text_of(distance)),
+        Bound::CurrentRow => "CURRENT ROW".to_string(),
+        Bound::Following(distance) => format!("{} FOLLOWING", binder.text_of(distance)),
+        Bound::UnboundedFollowing => "UNBOUNDED FOLLOWING".to_string(),
+    };
+    let is_default = !frame.rows
+        && matches!(frame.start, Bound::UnboundedPreceding)
+        && matches!(frame.end, Bound::CurrentRow | Bound::UnboundedFollowing);
+    match is_default {
+        true => String::new(),
+        false => format!(
+            "{} BETWEEN {} AND {}",
+            if frame.rows { "ROWS" } else { "RANGE" },
+            bound(&frame.start),
+            bound(&frame.end)
+        ),
     }
 }
 

@@ -711,6 +711,7 @@ fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source,
     let node = crate::plan::Node::Distinct {
         input: Box::new(node),
         keys: output.clone(),
+        is_weedout: false,
     };
     let rows = optimize::rows_of(&node);
     binder.materializations += 1;

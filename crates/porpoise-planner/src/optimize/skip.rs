@@ -2,7 +2,8 @@
 //!
 //! - *Group ends* (MySQL 8.4 manual, 10.2.1.17, "loose index scan"): of each group only the entries
 //!   at its ends are read, where these tell all that is asked: `SELECT a, MIN(b), MAX(b) … GROUP BY
-//!   a` over an index on (a, b), `SELECT DISTINCT a`, `COUNT(DISTINCT a)`.
+//!   a` over an index on (a, b), `SELECT DISTINCT a`, `COUNT(DISTINCT a)`. All rows may be one
+//!   group: `SELECT MIN(b), MAX(b) … WHERE a = 5`.
 //! - A *skip scan* (10.2.1.2) serves conditions on a part of an index whose first parts no condition
 //!   fixes: `b > 5` over an index on (a, b) is read as `a = 1 AND b > 5`, `a = 2 AND b > 5` …
 //!
@@ -26,7 +27,7 @@ use crate::sample;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupEnds {
     slot: SlotId,
-    /// Columns that tell groups apart.
+    /// Columns that tell groups apart; none if all rows are one group.
     keys: Vec<usize>,
     /// The column of which the least or the greatest value is wanted.
     value: Option<GroupValue>,
@@ -64,46 +65,50 @@ impl GroupEnds {
             let mut arguments = aggregate.arguments.iter();
             arguments.try_for_each(|expr| add_key(&mut ends, expr))?;
         }
-        let mut ends = ends?;
         for aggregate in extremes {
-            ends.add_extreme(aggregate)?;
+            add_extreme(&mut ends, aggregate)?;
         }
-        Some(ends)
+        ends
     }
+}
 
-    /// `None` where the order of an index isn't the aggregate's, or for a second column.
-    fn add_extreme(&mut self, aggregate: &Aggregate) -> Option<()> {
-        let [argument] = &aggregate.arguments[..] else {
-            return None;
-        };
-        let (slot, column) = argument.as_column()?;
-        let by_name = matches!(argument.ty, DataType::Enum(_) | DataType::Set(_));
-        if slot != self.slot || by_name {
-            return None;
-        }
-        if self.keys.contains(&column) {
-            return Some(());
-        }
-        let value = self.value.get_or_insert(GroupValue {
-            column,
-            least: false,
-            greatest: false,
-        });
-        match aggregate.function.name {
-            "MIN" => value.least = true,
-            _ => value.greatest = true,
-        }
-        (value.column == column).then_some(())
+/// `None` where the order of an index isn't the aggregate's, or for a second column.
+fn add_extreme(ends: &mut Option<GroupEnds>, aggregate: &Aggregate) -> Option<()> {
+    let [argument] = &aggregate.arguments[..] else {
+        return None;
+    };
+    let (slot, column) = argument.as_column()?;
+    let by_name = matches!(argument.ty, DataType::Enum(_) | DataType::Set(_));
+    let ends = of_slot(ends, slot);
+    if slot != ends.slot || by_name {
+        return None;
     }
+    if ends.keys.contains(&column) {
+        return Some(());
+    }
+    let value = ends.value.get_or_insert(GroupValue {
+        column,
+        least: false,
+        greatest: false,
+    });
+    match aggregate.function.name {
+        "MIN" => value.least = true,
+        _ => value.greatest = true,
+    }
+    (value.column == column).then_some(())
+}
+
+fn of_slot(ends: &mut Option<GroupEnds>, slot: SlotId) -> &mut GroupEnds {
+    ends.get_or_insert_with(|| GroupEnds {
+        slot,
+        keys: Vec::new(),
+        value: None,
+    })
 }
 
 fn add_key(ends: &mut Option<GroupEnds>, expr: &Expr) -> Option<()> {
     let (slot, column) = expr.as_column()?;
-    let ends = ends.get_or_insert_with(|| GroupEnds {
-        slot,
-        keys: Vec::new(),
-        value: None,
-    });
+    let ends = of_slot(ends, slot);
     if !ends.keys.contains(&column) {
         ends.keys.push(column);
     }
@@ -142,7 +147,7 @@ impl TableChoice<'_> {
         let parts = &self.table.indexes[position].parts;
         let last_key = |key: &usize| parts.iter().position(|part| part.column == *key);
         let places: Option<Vec<usize>> = ends.keys.iter().map(last_key).collect();
-        let prefix = places?.into_iter().max()? + 1;
+        let prefix = places?.into_iter().max().map_or(0, |last| last + 1);
         let (leading, behind) = parts.split_at(prefix);
         let is_cut = |part: &IndexPart| part.prefix.is_some();
         if leading.iter().any(is_cut) {
@@ -227,7 +232,10 @@ impl TableChoice<'_> {
             taken,
         } = leaps;
         let part = self.rows_of(position, &outer) / self.rows;
-        let groups = (self.distinct_keys(position, prefix)? * part).max(1.0);
+        let groups = match prefix {
+            0 => 1.0,
+            _ => (self.distinct_keys(position, prefix)? * part).max(1.0),
+        };
         let covering = self.is_covering(position);
         let (rows, seeks) = match taken {
             Taken::All => {

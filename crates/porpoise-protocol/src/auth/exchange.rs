@@ -15,7 +15,8 @@
 
 use super::{
     CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, SHA256_PASSWORD, caching_sha2, native,
-    public_key::ServerKey, sha256,
+    public_key::{ENCRYPTED_BYTES, ServerKey},
+    sha256,
 };
 use crate::Error;
 use crate::frame::PacketWriter;
@@ -258,15 +259,22 @@ impl Exchange {
                 self.expecting = Expecting::EncryptedPassword;
                 Ok(AuthOutcome::Continue)
             }
-            Expecting::PasswordOrKeyRequest if self.secure => Ok(match packet.strip_suffix(&[0]) {
-                Some(password) => self.password(password),
-                None => AuthOutcome::Denied,
-            }),
+            Expecting::PasswordOrKeyRequest if self.secure => {
+                let outcome = match packet.strip_suffix(&[0]) {
+                    Some(password) => self.password(password),
+                    None => AuthOutcome::Denied,
+                };
+                // On loopback, a client that has the key from a file doesn't know the channel for
+                // secure.
+                match outcome {
+                    AuthOutcome::Denied if packet.len() == ENCRYPTED_BYTES => {
+                        Ok(self.encrypted_password(packet, key()?))
+                    }
+                    outcome => Ok(outcome),
+                }
+            }
             Expecting::PasswordOrKeyRequest | Expecting::EncryptedPassword => {
-                Ok(match key()?.decrypt(packet, &self.nonce) {
-                    Ok(password) => self.password(&password),
-                    Err(_) => AuthOutcome::Denied,
-                })
+                Ok(self.encrypted_password(packet, key()?))
             }
             Expecting::Nothing => Err(Error::Malformed("an answer that nothing asked for")),
         }
@@ -307,6 +315,13 @@ impl Exchange {
         AuthStep::More(&[caching_sha2::FULL_AUTH_NEEDED]).write(writer);
         self.expecting = Expecting::PasswordOrKeyRequest;
         Ok(AuthOutcome::Continue)
+    }
+
+    fn encrypted_password(&mut self, packet: &[u8], key: &ServerKey) -> AuthOutcome {
+        match key.decrypt(packet, &self.nonce) {
+            Ok(password) => self.password(&password),
+            Err(_) => AuthOutcome::Denied,
+        }
     }
 
     fn password(&mut self, password: &[u8]) -> AuthOutcome {

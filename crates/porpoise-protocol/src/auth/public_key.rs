@@ -13,6 +13,9 @@ use crate::Error;
 
 const KEY_BITS: usize = 2048;
 
+/// How many bytes an encrypted password has.
+pub const ENCRYPTED_BYTES: usize = KEY_BITS / 8;
+
 /// The operating system's random numbers, as `rsa` asks for them.
 struct SystemRandom;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use porpoise_protocol::command::{Command, Execute};
 
-use crate::query_logs::SlowStatement;
+use crate::query_logs::{Client, SlowStatement};
 
 use super::ClientSession;
 
@@ -68,9 +68,19 @@ impl ClientSession {
         if self.session.state.general_log_off {
             return;
         }
-        let (server, id) = (&self.server, self.session.id());
-        let globals = server.engine.variables();
-        server.query_logs.command(globals, id, command, argument);
+        let engine = &self.server.engine;
+        let (globals, tables) = (engine.variables(), engine.log_tables());
+        let logs = &self.server.query_logs;
+        logs.command(globals, tables, self.logged_client(), command, argument);
+    }
+
+    fn logged_client(&self) -> Client<'_> {
+        let state = &self.session.state;
+        Client {
+            connection: self.session.id(),
+            user: &state.user,
+            host: &state.host,
+        }
     }
 
     /// The text of a prepared statement that is to be executed, with its placeholders.
@@ -114,18 +124,18 @@ impl ClientSession {
         // A statement that has rows has no count of changed ones.
         let has_rows = state.row_count == -1;
         let statement = SlowStatement {
-            connection: self.session.id(),
-            user: &state.user,
-            host: &state.host,
+            client: self.logged_client(),
             schema: self.session.current_schema(),
             sql: without_end(sql),
             took,
             waited: state.interrupt.take_waited(),
             rows_sent: if has_rows { state.found_rows } else { 0 },
             rows_examined: state.statement.rows_examined,
+            insert_id: state.last_insert_id,
         };
-        let globals = self.server.engine.variables();
-        self.server.query_logs.slow(globals, &statement);
+        let engine = &self.server.engine;
+        let (globals, tables) = (engine.variables(), engine.log_tables());
+        self.server.query_logs.slow(globals, tables, &statement);
     }
 }
 

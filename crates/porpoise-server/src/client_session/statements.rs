@@ -163,7 +163,7 @@ impl ClientSession {
         }
         statement.parameters.clear_long();
         let mut reply = ReplyWriter::new(writer, send_buffer, format);
-        if execute.cursor.contains(CursorFlags::READ_ONLY) {
+        if execute.cursor.contains(CursorFlags::READ_ONLY) && self.session.opens_cursor(id) {
             reply = reply.into_cursor();
         }
         let timing = self.begin_timing();

@@ -33,6 +33,9 @@ pub fn eventually(mut what: impl FnMut() -> bool) {
     }
 }
 
+/// The clients that are connected, a row each.
+pub const CLIENTS: &str = "SELECT id FROM information_schema.processlist WHERE command <> 'Daemon'";
+
 /// Which of the two test programs this is.
 pub const OVER_SHARED_MEMORY: bool =
     matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"shared_memory");

@@ -212,6 +212,18 @@ pub struct AlterRoutine {
     pub characteristics: Characteristics,
 }
 
+impl ProgramKind {
+    /// `PROCEDURE`, `FUNCTION`, `TRIGGER` or `EVENT`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ProgramKind::Procedure { .. } => "PROCEDURE",
+            ProgramKind::Function { .. } => "FUNCTION",
+            ProgramKind::Trigger { .. } => "TRIGGER",
+            ProgramKind::Event { .. } => "EVENT",
+        }
+    }
+}
+
 /// `ALTER EVENT`; `None`: stays as it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterEvent {
@@ -257,7 +269,7 @@ pub enum ProgramStep {
     /// `CASE [operand] WHEN … THEN … ELSE … END CASE`.
     Case {
         /// What is compared; without it the arms have conditions.
-        operand: Option<Expr>,
+        operand: Option<Clause>,
         /// One at least.
         arms: Vec<Arm>,
         /// `ELSE`; `None` is error 1339 if no arm fits.
@@ -275,7 +287,7 @@ pub enum ProgramStep {
         /// Its name.
         label: Option<Ident>,
         /// As long as this holds.
-        condition: Expr,
+        condition: Clause,
         /// What is repeated.
         body: Vec<ProgramStatement>,
     },
@@ -286,7 +298,7 @@ pub enum ProgramStep {
         /// What is repeated.
         body: Vec<ProgramStatement>,
         /// Until this holds.
-        until: Expr,
+        until: Clause,
     },
     /// `ITERATE label`.
     Iterate(Ident),
@@ -335,11 +347,20 @@ pub enum ProgramAssignment {
     Other(super::session::SetItem),
 }
 
+/// An expression that is less than a statement, and where it stands in the text of `CREATE …`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clause {
+    /// The expression.
+    pub expr: Expr,
+    /// Its source text.
+    pub span: Span,
+}
+
 /// `WHEN | IF condition THEN statements`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arm {
     /// What must hold, or what the operand must equal.
-    pub condition: Expr,
+    pub condition: Clause,
     /// What is done then.
     pub body: Vec<ProgramStatement>,
 }
@@ -367,7 +388,7 @@ pub enum Declaration {
         /// `COLLATE`.
         collation: Option<Ident>,
         /// `DEFAULT`; NULL where not written.
-        default: Option<Expr>,
+        default: Option<Clause>,
     },
     /// `DECLARE name CONDITION FOR …`.
     Condition {
@@ -402,7 +423,7 @@ pub enum ConditionValue {
     /// An error's number.
     Number(u16),
     /// `SQLSTATE [VALUE] 'xxxxx'`.
-    SqlState([u8; 5]),
+    SqlState(Box<[u8]>),
     /// A declared condition.
     Name(Ident),
     /// `SQLWARNING`: SQLSTATEs of class 01.

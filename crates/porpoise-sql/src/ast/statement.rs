@@ -4,6 +4,7 @@ use super::account::{Account, CreateUser, Grant, Revoke, RoleSet};
 use super::change::{Delete, Insert, InsertSource, LoadData, Update};
 use super::definition::{AlterTable, CreateTable, CreateView, DatabaseOptions, IndexDef};
 use super::expr::{Expr, VariableScope};
+use super::handler::Handler;
 use super::hint::StatementHints;
 use super::name::{Ident, ObjectName};
 use super::program::{AlterEvent, AlterRoutine, CreateProgram, GetDiagnostics, Signal};
@@ -13,6 +14,7 @@ use super::session::{
     PrepareSource, SetItem,
 };
 use super::show::Show;
+use super::xa::Xa;
 
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +29,8 @@ pub enum Statement {
     Delete(Box<Delete>),
     /// `LOAD DATA`.
     LoadData(Box<LoadData>),
+    /// `HANDLER …`.
+    Handler(Box<Handler>),
     /// Comments and nothing else.
     Empty,
     /// `DO expr, …`.
@@ -148,10 +152,21 @@ pub enum Statement {
         /// `READ ONLY`, `READ WRITE`.
         read_only: Option<bool>,
     },
+    /// `XA …`.
+    Xa(Box<Xa>),
     /// `LOCK TABLES`.
     LockTables(Vec<LockTable>),
     /// `UNLOCK TABLES`.
     UnlockTables,
+    /// `CREATE SERVER`, `ALTER SERVER`.
+    ChangeServer(Box<ChangeServer>),
+    /// `DROP SERVER`.
+    DropServer {
+        /// `IF EXISTS`.
+        if_exists: bool,
+        /// Which.
+        name: Ident,
+    },
     /// `LOCK INSTANCE FOR BACKUP`, `UNLOCK INSTANCE`.
     LockInstance {
         /// `LOCK`.
@@ -224,6 +239,13 @@ pub enum Statement {
         channel: Option<Ident>,
         /// `NO ROLLBACK ON ERROR`.
         no_rollback: bool,
+    },
+    /// `RESET PERSIST`.
+    ResetPersist {
+        /// `IF EXISTS`.
+        if_exists: bool,
+        /// Which variable, its component's name before a dot; `None`: all.
+        name: Option<Ident>,
     },
     /// `RESET …`: what, in upper case.
     Reset(Vec<Box<str>>),
@@ -309,7 +331,7 @@ pub enum Statement {
 
     /// A statement MySQL has and this crate only recognises.
     Unsupported {
-        /// What it is, as the server's error names it: `CREATE TRIGGER`, `XA`, `HANDLER`…
+        /// What it is, as the server's error names it: `BINLOG`, `CLONE`…
         what: &'static str,
         /// The statement's text.
         text: Box<str>,
@@ -330,4 +352,34 @@ impl Statement {
             _ => None,
         }
     }
+}
+
+/// `CREATE SERVER`, `ALTER SERVER`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeServer {
+    /// Its name.
+    pub name: Ident,
+    /// `FOREIGN DATA WRAPPER`; `None`: it is altered.
+    pub wrapper: Option<Ident>,
+    /// `OPTIONS`.
+    pub options: Vec<ServerOption>,
+}
+
+/// An option of a foreign server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerOption {
+    /// `HOST`.
+    Host(Box<str>),
+    /// `DATABASE`.
+    Database(Box<str>),
+    /// `USER`.
+    User(Box<str>),
+    /// `PASSWORD`.
+    Password(Box<str>),
+    /// `SOCKET`.
+    Socket(Box<str>),
+    /// `OWNER`.
+    Owner(Box<str>),
+    /// `PORT`.
+    Port(u64),
 }

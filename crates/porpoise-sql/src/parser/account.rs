@@ -200,7 +200,7 @@ impl Parser<'_> {
         if !self.eat("IDENTIFIED") {
             return Ok(user);
         }
-        let plugin = match self.eat("WITH") {
+        let mut plugin = match self.eat("WITH") {
             true => Some(self.ident_or_string()?),
             false => None,
         };
@@ -208,8 +208,9 @@ impl Parser<'_> {
             if self.eat_all(&["RANDOM", "PASSWORD"]) {
                 Secret::Random
             } else if self.at("PASSWORD") {
-                // IDENTIFIED BY PASSWORD 'hash', of older dumps.
+                // IDENTIFIED BY PASSWORD 'hash', of dumps by MariaDB and older MySQL, which had one kind.
                 self.advance();
+                plugin.get_or_insert_with(|| "mysql_native_password".into());
                 Secret::Hash(self.string()?)
             } else {
                 Secret::Password(self.string_or_hex()?)

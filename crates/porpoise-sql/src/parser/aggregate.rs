@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use super::*;
 
+/// Where a frame's bound may lie.
+const BOTH_WAYS: [&str; 2] = ["PRECEDING", "FOLLOWING"];
+
 /// Aggregate functions by name. Those marked are functions only when the parenthesis follows at
 /// once.
 pub(crate) const AGGREGATES: &[(&str, AggregateFunction)] = &[
@@ -153,11 +156,12 @@ impl Parser<'_> {
             };
             let (start, end) = match p.eat("BETWEEN") {
                 true => {
-                    let start = p.frame_bound()?;
+                    let start = p.frame_bound(&BOTH_WAYS)?;
                     p.expect("AND")?;
-                    (start, Some(p.frame_bound()?))
+                    (start, Some(p.frame_bound(&BOTH_WAYS)?))
                 }
-                false => (p.frame_bound()?, None),
+                // Up to the current row: so it begins before.
+                false => (p.frame_bound(&BOTH_WAYS[..1])?, None),
             };
             Ok(Window {
                 base,
@@ -168,12 +172,12 @@ impl Parser<'_> {
         })
     }
 
-    fn frame_bound(&mut self) -> Result<FrameBound> {
+    fn frame_bound(&mut self, ways: &[&'static str]) -> Result<FrameBound> {
         if self.eat_all(&["CURRENT", "ROW"]) {
             return Ok(FrameBound::CurrentRow);
         }
         if self.eat("UNBOUNDED") {
-            return match self.eat_any(&["PRECEDING", "FOLLOWING"]) {
+            return match self.eat_any(ways) {
                 Some("PRECEDING") => Ok(FrameBound::UnboundedPreceding),
                 Some(_) => Ok(FrameBound::UnboundedFollowing),
                 None => Err(self.syntax_error()),
@@ -184,7 +188,7 @@ impl Parser<'_> {
             false => (self.expr()?, None),
         };
         let amount = Box::new(self.by_value(amount));
-        match self.eat_any(&["PRECEDING", "FOLLOWING"]) {
+        match self.eat_any(ways) {
             Some("PRECEDING") => Ok(FrameBound::Preceding(amount, unit)),
             Some(_) => Ok(FrameBound::Following(amount, unit)),
             None => Err(self.syntax_error()),

@@ -28,8 +28,6 @@ const OBJECTS: &[(&[&str], &str, &str, &str)] = &[
         "ALTER FUNCTION",
         "DROP FUNCTION",
     ),
-    (&["EVENT"], "CREATE EVENT", "ALTER EVENT", "DROP EVENT"),
-    (&["SERVER"], "CREATE SERVER", "ALTER SERVER", "DROP SERVER"),
     (
         &["TABLESPACE"],
         "CREATE TABLESPACE",
@@ -90,13 +88,14 @@ impl Parser<'_> {
         if or_replace && !self.at_all(&["SPATIAL", "REFERENCE"]) {
             return Err(self.syntax_error());
         }
-        if self.at_any(&["PROCEDURE", "FUNCTION", "TRIGGER"]) {
+        if self.at_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]) {
             return self.create_program(None);
         }
         if let Some((_, what, ..)) = self.unsupported_object() {
             return self.unsupported_from(start, what);
         }
         match self.keyword() {
+            "SERVER" => self.change_server(true),
             "DATABASE" | "SCHEMA" => {
                 self.advance();
                 let if_not_exists = self.if_not_exists();
@@ -104,7 +103,7 @@ impl Parser<'_> {
                 Ok(Statement::CreateDatabase {
                     name,
                     if_not_exists,
-                    options: self.database_options()?,
+                    options: self.database_options(false)?,
                 })
             }
             "TABLE" => self.create_table(false),
@@ -126,7 +125,8 @@ impl Parser<'_> {
         }
     }
 
-    fn database_options(&mut self) -> Result<DatabaseOptions> {
+    /// Only an existing database can be made READ ONLY.
+    fn database_options(&mut self, exists: bool) -> Result<DatabaseOptions> {
         let mut options = DatabaseOptions::default();
         loop {
             let default = self.eat("DEFAULT");
@@ -139,9 +139,15 @@ impl Parser<'_> {
             } else if self.eat("ENCRYPTION") {
                 self.opt_eq();
                 options.encryption = Some(self.string()?);
-            } else if !default && self.eat_all(&["READ", "ONLY"]) {
+            } else if exists && !default && self.eat_all(&["READ", "ONLY"]) {
                 self.opt_eq();
-                options.read_only = Some(!self.eat("DEFAULT") && self.u64()? != 0);
+                options.read_only = Some(match self.eat("DEFAULT") {
+                    true => false,
+                    false => match self.u64()? {
+                        number @ 0..=1 => number == 1,
+                        _ => return Err(self.syntax_error()),
+                    },
+                });
             } else if default {
                 return Err(self.syntax_error());
             } else {
@@ -221,8 +227,11 @@ impl Parser<'_> {
             }
             false => None,
         };
-        if !alter && self.at_any(&["PROCEDURE", "FUNCTION", "TRIGGER"]) {
+        if !alter && self.at_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]) {
             return self.create_program(definer);
+        }
+        if alter && self.at_any(&["EVENT"]) {
+            return self.alter_event(definer);
         }
         if let Some((_, create, altered, _)) = self.unsupported_object() {
             return self.unsupported_from(start, if alter { altered } else { create });
@@ -284,11 +293,13 @@ impl Parser<'_> {
                 };
                 Ok(Statement::AlterDatabase {
                     name,
-                    options: self.database_options()?,
+                    options: self.database_options(true)?,
                 })
             }
             "USER" => self.create_user(true),
             "PROCEDURE" | "FUNCTION" => self.alter_routine(),
+            "EVENT" => self.alter_event(None),
+            "SERVER" => self.change_server(false),
             "INSTANCE" if self.at_all(&["INSTANCE", "RELOAD", "TLS"]) => self.reload_tls(),
             "ALGORITHM" | "DEFINER" | "SQL" | "VIEW" => self.view_or_routine(true, false, start),
             _ => match self.unsupported_object() {
@@ -296,6 +307,40 @@ impl Parser<'_> {
                 None => Err(self.syntax_error()),
             },
         }
+    }
+
+    /// `SERVER …`, created or altered.
+    fn change_server(&mut self, is_new: bool) -> Result<Statement> {
+        self.expect("SERVER")?;
+        let name = self.ident_or_string()?;
+        let wrapper = match is_new {
+            true => {
+                self.expect_all(&["FOREIGN", "DATA", "WRAPPER"])?;
+                Some(self.ident_or_string()?)
+            }
+            false => None,
+        };
+        self.expect("OPTIONS")?;
+        let options = self.parens(|parser| parser.list(Self::server_option))?;
+        Ok(Statement::ChangeServer(Box::new(ChangeServer {
+            name,
+            wrapper,
+            options,
+        })))
+    }
+
+    fn server_option(&mut self) -> Result<ServerOption> {
+        let option = self.advance().keyword.text();
+        Ok(match option {
+            "HOST" => ServerOption::Host(self.lossy_string()?),
+            "DATABASE" | "SCHEMA" => ServerOption::Database(self.lossy_string()?),
+            "USER" => ServerOption::User(self.lossy_string()?),
+            "PASSWORD" => ServerOption::Password(self.lossy_string()?),
+            "SOCKET" => ServerOption::Socket(self.lossy_string()?),
+            "OWNER" => ServerOption::Owner(self.lossy_string()?),
+            "PORT" => ServerOption::Port(self.u64()?),
+            _ => return Err(self.syntax_error()),
+        })
     }
 
     fn reload_tls(&mut self) -> Result<Statement> {
@@ -319,6 +364,12 @@ impl Parser<'_> {
                 kind,
                 if_exists: self.if_exists(),
                 name: self.object_name()?,
+            });
+        }
+        if self.eat("SERVER") {
+            return Ok(Statement::DropServer {
+                if_exists: self.if_exists(),
+                name: self.ident_or_string()?,
             });
         }
         if let Some((_, _, _, what)) = self.unsupported_object() {

@@ -1,21 +1,23 @@
-//! Stored programs: CREATE PROCEDURE, FUNCTION and TRIGGER, and the statements of their bodies.
+//! Stored programs: CREATE PROCEDURE, FUNCTION, TRIGGER and EVENT, and the statements of their
+//! bodies.
 
 use super::*;
 use crate::ast::{
-    AlterRoutine, Arm, Block, Characteristics, ConditionItem, ConditionValue, CreateProgram,
-    DataAccess, Declaration, Diagnostics, GetDiagnostics, IntoTarget, Parameter, ParameterMode,
-    ProgramAssignment, ProgramKind, ProgramStatement, ProgramStep, ReturnType, Signal, SignalItem,
-    StatementItem, TriggerEvent, TriggerTime,
+    AlterEvent, AlterRoutine, Arm, Block, Characteristics, Clause, ConditionItem, ConditionValue,
+    CreateProgram, DataAccess, Declaration, Diagnostics, EventStatus, GetDiagnostics, IntoTarget,
+    Parameter, ParameterMode, ProgramAssignment, ProgramKind, ProgramStatement, ProgramStep,
+    ReturnType, Schedule, Signal, SignalItem, StatementItem, TriggerEvent, TriggerTime,
 };
 
 impl Parser<'_> {
-    /// `PROCEDURE | FUNCTION | TRIGGER …`, behind CREATE and DEFINER.
+    /// `PROCEDURE | FUNCTION | TRIGGER | EVENT …`, behind CREATE and DEFINER.
     pub(super) fn create_program(&mut self, definer: Option<Account>) -> Result<Statement> {
-        let kind = self.eat_any(&["PROCEDURE", "FUNCTION", "TRIGGER"]);
+        let kind = self.eat_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]);
         let if_not_exists = self.if_not_exists();
         let name = self.object_name()?;
         let kind = match kind {
             Some("TRIGGER") => self.trigger_head()?,
+            Some("EVENT") => self.event_head()?,
             Some("FUNCTION") => {
                 let (parameters, parameters_span) = self.parameters(false)?;
                 self.expect("RETURNS")?;
@@ -49,15 +51,124 @@ impl Parser<'_> {
                 }
             }
         };
-        self.programs += 1;
-        let body = self.program_statement();
-        self.programs -= 1;
         Ok(Statement::CreateProgram(Box::new(CreateProgram {
             definer,
             if_not_exists,
             name,
             kind,
-            body: body?,
+            body: self.body()?,
+        })))
+    }
+
+    fn body(&mut self) -> Result<ProgramStatement> {
+        self.programs += 1;
+        let body = self.program_statement();
+        self.programs -= 1;
+        body
+    }
+
+    /// `ON SCHEDULE … DO`, behind `EVENT name`.
+    fn event_head(&mut self) -> Result<ProgramKind> {
+        self.expect_all(&["ON", "SCHEDULE"])?;
+        let schedule = self.schedule()?;
+        let preserve = self.on_completion()?;
+        let status = self.event_status()?;
+        let comment = match self.eat("COMMENT") {
+            true => Some(self.string()?),
+            false => None,
+        };
+        self.expect("DO")?;
+        Ok(ProgramKind::Event {
+            schedule,
+            preserve,
+            status,
+            comment,
+        })
+    }
+
+    fn schedule(&mut self) -> Result<Schedule> {
+        if self.eat("AT") {
+            return Ok(Schedule::At(self.expr()?));
+        }
+        self.expect("EVERY")?;
+        let count = self.expr()?;
+        let unit = self.time_unit()?;
+        let starts = match self.eat("STARTS") {
+            true => Some(self.expr()?),
+            false => None,
+        };
+        let ends = match self.eat("ENDS") {
+            true => Some(self.expr()?),
+            false => None,
+        };
+        Ok(Schedule::Every {
+            count,
+            unit,
+            starts,
+            ends,
+        })
+    }
+
+    fn on_completion(&mut self) -> Result<Option<bool>> {
+        if !self.eat_all(&["ON", "COMPLETION"]) {
+            return Ok(None);
+        }
+        let preserve = !self.eat("NOT");
+        self.expect("PRESERVE")?;
+        Ok(Some(preserve))
+    }
+
+    fn event_status(&mut self) -> Result<Option<EventStatus>> {
+        if self.eat("ENABLE") {
+            return Ok(Some(EventStatus::Enabled));
+        }
+        if !self.eat("DISABLE") {
+            return Ok(None);
+        }
+        if !self.eat("ON") {
+            return Ok(Some(EventStatus::Disabled));
+        }
+        match self.eat_any(&["REPLICA", "SLAVE"]) {
+            Some(_) => Ok(Some(EventStatus::DisabledOnReplica)),
+            None => Err(self.syntax_error()),
+        }
+    }
+
+    /// `EVENT name …`, behind ALTER and DEFINER.
+    pub(super) fn alter_event(&mut self, definer: Option<Account>) -> Result<Statement> {
+        self.expect("EVENT")?;
+        let name = self.object_name()?;
+        let before = self.last_end;
+        let schedule = match self.eat_all(&["ON", "SCHEDULE"]) {
+            true => Some(self.schedule()?),
+            false => None,
+        };
+        let preserve = self.on_completion()?;
+        let rename = match self.eat_all(&["RENAME", "TO"]) {
+            true => Some(self.object_name()?),
+            false => None,
+        };
+        let status = self.event_status()?;
+        let comment = match self.eat("COMMENT") {
+            true => Some(self.string()?),
+            false => None,
+        };
+        let body = match self.eat("DO") {
+            true => Some(self.body()?),
+            false => None,
+        };
+        if self.last_end == before {
+            return Err(self.syntax_error());
+        }
+        Ok(Statement::AlterEvent(Box::new(AlterEvent {
+            definer,
+            name,
+            schedule,
+            preserve,
+            rename,
+            status,
+            comment,
+            body,
         })))
     }
 
@@ -362,7 +473,7 @@ impl Parser<'_> {
             false => None,
         };
         let default = match self.eat("DEFAULT") {
-            true => Some(self.expr()?),
+            true => Some(self.clause()?),
             false => None,
         };
         Ok(Declaration::Variables {
@@ -377,10 +488,7 @@ impl Parser<'_> {
         if self.eat("SQLSTATE") {
             self.eat("VALUE");
             let text = self.string()?;
-            let state = <[u8; 5]>::try_from(&*text);
-            return state
-                .map(ConditionValue::SqlState)
-                .map_err(|_| self.syntax_error());
+            return Ok(ConditionValue::SqlState((&*text).into()));
         }
         if self.eat("SQLWARNING") {
             return Ok(ConditionValue::SqlWarning);
@@ -400,12 +508,23 @@ impl Parser<'_> {
             .map_err(|_| self.syntax_error())
     }
 
+    /// An expression, with its source text.
+    fn clause(&mut self) -> Result<Clause> {
+        let start = self.tok(0).token.start;
+        let expr = self.expr()?;
+        let span = Span {
+            start,
+            end: self.last_end,
+        };
+        Ok(Clause { expr, span })
+    }
+
     fn program_if(&mut self) -> Result<ProgramStep> {
         let mut arms = Vec::new();
         let mut otherwise = Vec::new();
         self.expect("IF")?;
         loop {
-            let condition = self.expr()?;
+            let condition = self.clause()?;
             self.expect("THEN")?;
             let body = self.program_statements(&["ELSEIF", "ELSE", "END"])?;
             arms.push(Arm { condition, body });
@@ -424,11 +543,11 @@ impl Parser<'_> {
         self.expect("CASE")?;
         let operand = match self.at("WHEN") {
             true => None,
-            false => Some(self.expr()?),
+            false => Some(self.clause()?),
         };
         let mut arms = Vec::new();
         while self.eat("WHEN") {
-            let condition = self.expr()?;
+            let condition = self.clause()?;
             self.expect("THEN")?;
             let body = self.program_statements(&["WHEN", "ELSE", "END"])?;
             arms.push(Arm { condition, body });
@@ -460,7 +579,7 @@ impl Parser<'_> {
                 }
             }
             "WHILE" => {
-                let condition = self.expr()?;
+                let condition = self.clause()?;
                 self.expect("DO")?;
                 let body = self.program_statements(&["END"])?;
                 self.expect_all(&["END", "WHILE"])?;
@@ -473,7 +592,7 @@ impl Parser<'_> {
             _ => {
                 let body = self.program_statements(&["UNTIL"])?;
                 self.expect("UNTIL")?;
-                let until = self.expr()?;
+                let until = self.clause()?;
                 self.expect_all(&["END", "REPEAT"])?;
                 ProgramStep::Repeat {
                     label: label.clone(),

@@ -3,6 +3,23 @@
 
 use super::*;
 
+/// The first words of statements that have plans.
+const EXPLAINABLE: &[&str] = &[
+    "SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE",
+];
+
+/// Whether a text, which may be the beginning of one, is that of a statement that has a plan.
+pub fn is_explainable(sql: &[u8], modes: Modes) -> bool {
+    let mut lexer = Lexer::new(sql, 0, modes);
+    let first =
+        std::iter::repeat_with(|| lexer.next()).find(|token| token.kind != TokenKind::LeftParen);
+    first.is_some_and(|token| {
+        let word = token.text(sql);
+        let mut words = EXPLAINABLE.iter();
+        words.any(|one| one.as_bytes().eq_ignore_ascii_case(word))
+    })
+}
+
 impl Parser<'_> {
     // -- SET
     // ----------------------------------------------------------------------------------------------
@@ -396,10 +413,9 @@ impl Parser<'_> {
             }
             schema = Some(self.table_ident()?);
         }
-        let explainable = self.is(TokenKind::LeftParen)
-            || self.at_any(&[
-                "SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE",
-            ]);
+        // CALL has several plans, and MySQL doesn't explain it.
+        let explainable =
+            self.is(TokenKind::LeftParen) || self.at_any(EXPLAINABLE) || self.at("CALL");
         if explainable {
             let target = ExplainTarget::Statement(self.statement()?);
             return Ok(Statement::Explain(Box::new(Explain {
@@ -573,8 +589,29 @@ impl Parser<'_> {
         }
     }
 
+    fn reset_persist(&mut self) -> Result<Statement> {
+        let if_exists = self.if_exists();
+        let is_at_end = matches!(self.kind(), TokenKind::Semicolon | TokenKind::End);
+        if is_at_end && !if_exists {
+            let name = None;
+            return Ok(Statement::ResetPersist { if_exists, name });
+        }
+        let mut name = self.ident()?;
+        if self.take(TokenKind::Dot) {
+            let own = self.ident()?;
+            name = Ident(compact_str::format_compact!("{}.{}", name.0, own.0));
+        }
+        Ok(Statement::ResetPersist {
+            if_exists,
+            name: Some(name),
+        })
+    }
+
     pub(super) fn reset(&mut self) -> Result<Statement> {
         self.expect("RESET")?;
+        if self.eat("PERSIST") {
+            return self.reset_persist();
+        }
         Ok(Statement::Reset(self.list(Self::upper_words)?))
     }
 }

@@ -230,12 +230,19 @@ impl Parser<'_> {
     pub(super) fn weight_string(&mut self) -> Result<Expr> {
         self.advance();
         self.parens(|p| {
-            let mut expr = p.expr()?;
-            if p.eat("AS") {
-                let to = p.cast_type()?;
-                expr = cast(expr, to);
+            let expr = p.expr()?;
+            if !p.eat("AS") {
+                return Ok(call("weight_string", vec![expr]));
             }
-            Ok(call("weight_string", vec![expr]))
+            if p.eat("CHAR") {
+                let Some(chars @ 1..) = p.opt_length()? else {
+                    return Err(p.syntax_error());
+                };
+                let chars = Expr::Literal(Literal::Int(chars.into()));
+                return Ok(call("weight_string", vec![expr, chars]));
+            }
+            let to = p.cast_type()?;
+            Ok(call("weight_string", vec![cast(expr, to)]))
         })
     }
 

@@ -362,10 +362,9 @@ impl Printer<'_, '_> {
                 self.word(", ")?;
                 self.expr(area)?;
             }
-            ("weight_string", [Expr::Cast(cast)]) if function.schema.is_none() => {
-                self.expr(&cast.expr)?;
-                self.word(" as ")?;
-                self.cast_type(&cast.to)?;
+            ("weight_string", [text, Expr::Literal(Literal::Int(chars))]) => {
+                self.expr(text)?;
+                put!(self, " as char({chars})")?;
             }
             (_, args) => self.exprs(args)?,
         }

@@ -205,7 +205,7 @@ impl Printer<'_, '_> {
         self.list(&select.items, Self::select_item)?;
         if !select.from.is_empty() {
             self.word(" from ")?;
-            self.list(&select.from, Self::table_ref)?;
+            self.from(&select.from)?;
         }
         if let Some(selection) = &select.selection {
             self.word(if select.from.is_empty() {
@@ -352,10 +352,27 @@ impl Printer<'_, '_> {
         self.word(")")
     }
 
+    /// The tables of FROM. A view's definition has joins where it was written with commas.
+    fn from(&mut self, tables: &[TableRef]) -> fmt::Result {
+        if self.names.is_none() {
+            return self.list(tables, Self::table_ref);
+        }
+        for (n, table) in tables.iter().enumerate() {
+            self.word(if n > 0 { " join " } else { "" })?;
+            self.table_ref(table)?;
+        }
+        Ok(())
+    }
+
     fn join(&mut self, join: &Join) -> fmt::Result {
         let noted = self.names.and_then(|names| names.join(join));
+        // A view's definition has no RIGHT JOIN.
+        let (kind, left, right) = match (join.kind, self.names) {
+            (JoinKind::Right, Some(_)) => (JoinKind::Left, &join.right, &join.left),
+            (kind, _) => (kind, &join.left, &join.right),
+        };
         self.word("(")?;
-        self.table_ref(&join.left)?;
+        self.table_ref(left)?;
         self.word(
             if noted.is_none() && join.condition == JoinCondition::Natural {
                 " natural"
@@ -363,13 +380,13 @@ impl Printer<'_, '_> {
                 ""
             },
         )?;
-        self.word(match join.kind {
+        self.word(match kind {
             JoinKind::Inner => " join ",
             JoinKind::Straight => " straight_join ",
             JoinKind::Left => " left join ",
             JoinKind::Right => " right join ",
         })?;
-        self.table_ref(&join.right)?;
+        self.table_ref(right)?;
         if let Some(condition) = noted {
             // Its names are full ones.
             let names = self.names.take();

@@ -25,14 +25,14 @@ pub(super) enum FetchRange {
 
 /// Rows as a scan of the tree gives them, in one buffer.
 #[derive(Default)]
-struct ScanBatch {
+pub(crate) struct ScanBatch {
     bytes: Vec<u8>,
     /// Where the key and the value of each end.
     ends: Vec<(usize, usize)>,
 }
 
 impl ScanBatch {
-    fn push(&mut self, key: &[u8], value: &[u8]) {
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(key);
         let key_end = self.bytes.len();
         self.bytes.extend_from_slice(value);
@@ -45,8 +45,19 @@ impl ScanBatch {
         (&self.bytes[begin..key_end], &self.bytes[key_end..end])
     }
 
-    fn rows(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> + Clone {
+    pub fn rows(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> + Clone {
         (0..self.ends.len()).map(|at| self.row(at))
+    }
+
+    /// How many bytes the rows have.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets the rows, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use redb::WriteTransaction;
 
+use super::pace::Steps;
 use super::tree_state::{TreeState, write_state};
 use crate::memtable::{Memtable, SpaceVersions};
 use crate::store::{Counter, Shared};
@@ -37,16 +38,24 @@ pub(super) fn merge(
     state: TreeState,
 ) -> Result<(), MergeError> {
     let mut space_in_progress = None;
+    let mut steps = Steps::of(shared, memtable.entries());
     let merged = catch_panic(|| {
         let writing = tree.begin_write()?;
         for (space, versions) in memtable.spaces.iter() {
             match shared.damaged.get(space) {
-                None => merge_space(&writing, space, versions, &mut space_in_progress)?,
+                None => merge_space(
+                    &writing,
+                    space,
+                    versions,
+                    &mut steps,
+                    &mut space_in_progress,
+                )?,
                 Some(error) => write_side_table(&writing, space, versions, &error)?,
             }
         }
         let counters = write_counters(shared, &writing)?;
         write_state(&writing, state)?;
+        shared.pace.note_inserted();
         writing.commit()?;
         Ok(counters)
     });
@@ -69,6 +78,7 @@ fn merge_space(
     writing: &WriteTransaction,
     space: SpaceId,
     versions: &SpaceVersions,
+    steps: &mut Steps<'_>,
     in_progress: &mut Option<SpaceId>,
 ) -> Result<()> {
     let name = table_name(space);
@@ -86,6 +96,7 @@ fn merge_space(
             Some(value) => table.insert(key, value)?,
             None => table.remove(key)?,
         };
+        steps.step();
     }
     *in_progress = None;
     Ok(())

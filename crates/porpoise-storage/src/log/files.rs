@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::descriptors::DescriptorReserve;
 use super::preallocation::{PREALLOCATED, Preallocated};
 use super::segment::{
-    LogSegment, SegmentFile, fill_with_zeros, segment_name, write_mark, write_segment_header,
+    LogSegment, SEGMENT_BYTES_MIN, SegmentFile, fill_with_zeros, segment_name, write_mark,
+    write_segment_header,
 };
 use super::space::LogSpace;
 use super::tail::SegmentWrite;
@@ -80,6 +81,7 @@ impl LogFiles {
         for (index, write) in writes.iter().enumerate() {
             self.add_if_missing(write.segment)?;
             let next = writes.get(index + 1);
+            let next = next.filter(|next| next.segment != write.segment);
             if let Some(next) = next {
                 // Before this segment's seal says that the log goes on there.
                 self.add_if_missing(next.segment)?;
@@ -142,7 +144,11 @@ impl LogFiles {
             let file = self
                 .descriptors
                 .open(&*self.disk, &unfinished, OpenMode::Truncated)?;
-            fill_with_zeros(&*file, 0, segment.capacity)?;
+            match segment.capacity > self.segment_bytes.max(SEGMENT_BYTES_MIN) {
+                // It gets one record, and one sync: nothing is gained by writing it twice.
+                true => file.set_len(segment.capacity)?,
+                false => fill_with_zeros(&*file, 0, segment.capacity)?,
+            }
             write_segment_header(&*file, segment, self.id)?;
             file.sync_all()?;
             self.disk.rename(&unfinished, path)?;

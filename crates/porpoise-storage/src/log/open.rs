@@ -9,8 +9,8 @@ use super::preallocation::{PREALLOCATED, PREALLOCATED_UNFINISHED, Preallocated};
 use super::record::{KIND_SEAL, Record, RecordHeader, record_len};
 use super::rewrite::{ReplayedSegment, remove_from_the_end};
 use super::segment::{
-    LogSegment, MARK_AT, SEGMENT_HEADER_LEN, SegmentFile, find_segments, is_zeros, read_mark,
-    segment_files, segment_name,
+    LogSegment, MARK_AT, SEGMENT_BYTES_MIN, SEGMENT_HEADER_LEN, SegmentFile, find_segments,
+    is_zeros, read_mark, segment_files, segment_name,
 };
 use super::tail::LogTail;
 use crate::disk::{Disk, Metadata};
@@ -44,7 +44,8 @@ pub(crate) fn open_log(
     segments.truncate(last + 1);
     files.segments = segments;
     files.marked = replayed.marked;
-    files.preallocated = Preallocated::find(&**disk, &folder.join(PREALLOCATED), segment_bytes);
+    let preallocated = folder.join(PREALLOCATED);
+    files.preallocated = Preallocated::find(&**disk, &preallocated, segment_bytes, &files.segments);
     files.acknowledged.lsn = Lsn(replayed.end);
     let offset = replayed.end - segment.start;
     // The process that sealed the one before may have been killed before it was synced.
@@ -225,7 +226,7 @@ pub(crate) fn create_log(
     let mut files = LogFiles::new(disk, folder, id, segment_bytes)?;
     files.add_segment(LogSegment {
         start: 0,
-        capacity: segment_bytes.max(8192),
+        capacity: segment_bytes.max(SEGMENT_BYTES_MIN),
     })
 }
 

@@ -1,11 +1,12 @@
 //! The file for the next segment, made ahead of its use: a new one of zeros, or a segment that the
 //! log no longer needs.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files::LogFiles;
-use super::segment::{SegmentFile, fill_with_zeros};
+use super::segment::{SegmentFile, fill_with_zeros, read_segment_header};
 use super::space::FILE_OVERHEAD_BYTES;
 use crate::disk::{Disk, DiskFile, DiskFolder, Metadata, OpenMode};
 use crate::{Error, Lsn, Result};
@@ -22,11 +23,25 @@ pub(super) enum Preallocated {
 }
 
 impl Preallocated {
-    /// The file that an earlier process has left.
-    pub fn find(disk: &dyn Disk, path: &Path, segment_bytes: u64) -> Preallocated {
+    /// The file that an earlier process has left, unless it is one of the log's segments: a power
+    /// cut may have kept both names of a file that was being renamed.
+    pub fn find(
+        disk: &dyn Disk,
+        path: &Path,
+        segment_bytes: u64,
+        segments: &VecDeque<SegmentFile>,
+    ) -> Preallocated {
+        let is_segment = |file: &dyn DiskFile| {
+            let header = read_segment_header(file, path).ok();
+            header.is_some_and(|(found, _)| segments.iter().any(|s| s.segment == found))
+        };
         match disk.metadata(path) {
             Ok(Some(Metadata::File { len })) if len == segment_bytes => {
                 match disk.open(path, OpenMode::Existing) {
+                    Ok(file) if is_segment(&*file) => {
+                        let _ = disk.remove(path);
+                        Preallocated::Absent
+                    }
                     Ok(file) => Preallocated::Ready(file),
                     Err(_) => Preallocated::Absent,
                 }

@@ -16,6 +16,8 @@ const FORMAT_VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"PORPLOG\0";
 /// A segment's header, in a sector of its own, and its mark, in another.
 pub(super) const SEGMENT_HEADER_LEN: u64 = 1024;
+/// No segment is shorter.
+pub(super) const SEGMENT_BYTES_MIN: u64 = 8192;
 const HEADER_FIELDS_LEN: usize = 64;
 /// Where the mark begins.
 pub(super) const MARK_AT: u64 = 512;

@@ -3,8 +3,11 @@
 use super::record::{
     KIND_COMMIT, KIND_SEAL, Payload, RECORD_HEADER_LEN, RecordHeader, checksum, record_len,
 };
-use super::segment::{LogSegment, SEGMENT_HEADER_LEN};
+use super::segment::{LogSegment, SEGMENT_BYTES_MIN, SEGMENT_HEADER_LEN};
 use crate::{CommitTs, Lsn};
+
+/// Records that are so long are not copied together with others.
+const LARGE_BYTES: usize = 1 << 20;
 
 /// A run of bytes to be written to one segment.
 pub(crate) struct SegmentWrite {
@@ -70,14 +73,70 @@ impl LogTail {
         })
     }
 
+    /// The segment to go on in, if the log ends in one that was made for a large record.
+    pub fn after_oversized(&self) -> Option<LogSegment> {
+        let usual = self.segment_bytes.max(SEGMENT_BYTES_MIN);
+        let is_oversized = self.segment.capacity > usual && self.offset > SEGMENT_HEADER_LEN;
+        is_oversized.then(|| LogSegment {
+            start: self.segment.end(),
+            capacity: usual,
+        })
+    }
+
+    /// Seals the segment, though it has room left, and has the log go on in the next.
+    pub fn go_on_in(&mut self, next: LogSegment, ts: CommitTs, synced: Lsn) {
+        self.push(KIND_SEAL, ts, synced, &[], checksum(&[]));
+        self.segment = next;
+        self.offset = SEGMENT_HEADER_LEN;
+        // Its file has to be there when the seal is.
+        self.writes.push(SegmentWrite {
+            segment: next,
+            offset: self.offset,
+            bytes: Vec::new(),
+        });
+    }
+
     /// Adds a commit's record, and before it the seal of a segment that it doesn't fit into.
-    pub fn append(&mut self, ts: CommitTs, synced: Lsn, payload: &Payload) {
-        if let Some(next) = self.next_segment(payload) {
+    pub fn append(&mut self, ts: CommitTs, synced: Lsn, payload: Payload) {
+        if let Some(next) = self.next_segment(&payload) {
             self.push(KIND_SEAL, ts, synced, &[], checksum(&[]));
             self.segment = next;
             self.offset = SEGMENT_HEADER_LEN;
         }
-        self.push(KIND_COMMIT, ts, synced, &payload.bytes, payload.checksum);
+        match payload.bytes.len() < LARGE_BYTES {
+            true => self.push(KIND_COMMIT, ts, synced, &payload.bytes, payload.checksum),
+            false => self.push_large(ts, synced, payload),
+        }
+    }
+
+    /// Adds a record whose payload is written from where it lies.
+    fn push_large(&mut self, ts: CommitTs, synced: Lsn, payload: Payload) {
+        let Payload {
+            mut bytes,
+            checksum,
+        } = payload;
+        let header = RecordHeader {
+            payload_len: bytes.len() as u64,
+            kind: KIND_COMMIT,
+            ts,
+            synced,
+            payload_checksum: checksum,
+        };
+        let len = record_len(bytes.len() as u64);
+        let header = header.to_bytes(self.lsn());
+        self.writes.push(SegmentWrite {
+            segment: self.segment,
+            offset: self.offset,
+            bytes: header.to_vec(),
+        });
+        bytes.resize((len - RECORD_HEADER_LEN) as usize, 0);
+        self.writes.push(SegmentWrite {
+            segment: self.segment,
+            offset: self.offset + RECORD_HEADER_LEN,
+            bytes,
+        });
+        self.offset += len;
+        self.buffered += len;
     }
 
     fn push(
@@ -92,7 +151,7 @@ impl LogTail {
         if self
             .writes
             .last()
-            .is_none_or(|write| write.segment != segment)
+            .is_none_or(|write| write.segment != segment || write.bytes.len() >= LARGE_BYTES)
         {
             self.writes.push(SegmentWrite {
                 segment,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::Shared;
+use crate::checkpoint::{ROUNDS_MAX, Shrinking};
 use crate::{Error, Result, checkpoint, recovery};
 
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -94,20 +95,24 @@ pub(super) fn preallocate_segment(shared: &Shared) -> Result<()> {
 fn checkpoint_when_due(shared: &Shared) {
     let mut last_commits = 0;
     let mut quiet_since = Instant::now();
+    let mut shrinker = Shrinker::default();
     while !shared.is_stopping() {
-        shared.checkpoint_signal.wait(SYNC_INTERVAL);
+        if !shrinker.is_at_work() {
+            shared.checkpoint_signal.wait(SYNC_INTERVAL);
+        }
         let commits = shared.group.commits.load(Ordering::Relaxed);
         if commits != last_commits {
             (last_commits, quiet_since) = (commits, Instant::now());
         }
         let is_quiet = quiet_since.elapsed() >= shared.limits.idle;
         if !shared.is_over_limit.load(Ordering::Acquire) && !is_quiet {
+            shrinker.go_on(shared, is_quiet);
             continue;
         }
         if shared.is_stopping() {
             return;
         }
-        let outcome = checkpoint::run(shared);
+        let outcome = checkpoint::run_in_background(shared);
         shared
             .is_checkpoint_failing
             .store(outcome.is_err(), Ordering::Release);
@@ -115,6 +120,7 @@ fn checkpoint_when_due(shared: &Shared) {
             Ok(_) => {
                 shared.is_over_limit.store(false, Ordering::Release);
                 shared.request_checkpoint_if_due();
+                shrinker.go_on(shared, is_quiet);
             }
             Err(Error::Closed | Error::ReadOnly { .. }) => {
                 shared.checkpoint_signal.wait(CHECKPOINT_RETRY);
@@ -124,5 +130,63 @@ fn checkpoint_when_due(shared: &Shared) {
                 shared.checkpoint_signal.wait(CHECKPOINT_RETRY);
             }
         }
+    }
+}
+
+/// How long after the tree's file was shortened, or could not be, it is looked at again.
+const PAUSE: Duration = Duration::from_secs(30);
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(600);
+
+/// Shortens the tree's file when there is nothing else to do, or when it is much too long.
+#[derive(Default)]
+struct Shrinker {
+    under_way: Option<Shrinking>,
+    next_look: Option<Instant>,
+    rounds: u32,
+}
+
+impl Shrinker {
+    fn is_at_work(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// Looks now and then whether there is something to do, and does a part of it.
+    fn go_on(&mut self, shared: &Shared, is_quiet: bool) {
+        const LOOKS: Duration = Duration::from_secs(5);
+        if let Err(error) = self.work(shared, is_quiet) {
+            tracing::warn!(%error, "the tree's file can't be shortened now");
+            self.under_way = None;
+            self.next_look = Some(Instant::now() + PAUSE_AFTER_ERROR);
+        } else if self.under_way.is_none() {
+            self.next_look.get_or_insert_with(|| Instant::now() + LOOKS);
+        }
+    }
+
+    fn work(&mut self, shared: &Shared, is_quiet: bool) -> Result<()> {
+        if let Some(shrinking) = &mut self.under_way {
+            if shrinking.step(shared)? {
+                return Ok(());
+            }
+            self.rounds += 1;
+            self.under_way = match self.rounds < ROUNDS_MAX {
+                true => Shrinking::plan(shared)?,
+                false => None,
+            };
+            if self.under_way.is_none() {
+                // What is still too long then can't be moved.
+                self.next_look = Some(Instant::now() + PAUSE);
+            }
+            return Ok(());
+        }
+        let now = Instant::now();
+        if self.next_look.is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        self.next_look = None;
+        if checkpoint::is_file_too_long(shared, is_quiet)? {
+            self.rounds = 0;
+            self.under_way = Shrinking::plan(shared)?;
+        }
+        Ok(())
     }
 }

@@ -14,7 +14,7 @@ use super::background::{self, Signal};
 use super::shared::{CheckpointLimits, counter_of};
 use super::{Counter, Shared, Store, StoreInner};
 use crate::blocks::BlockCache;
-use crate::checkpoint::{OpenedTree, TreeState, open_tree};
+use crate::checkpoint::{OpenedTree, Pace, TreeState, open_tree};
 use crate::disk::{Disk, LockOutcome, Metadata};
 use crate::first_start::{self, TREE, current_if_empty};
 use crate::group_commit::GroupCommit;
@@ -80,6 +80,7 @@ impl Store {
             disk: Arc::clone(&options.disk),
             background: options.background,
             tree_path,
+            pace: Pace::default(),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),
             limits: CheckpointLimits {

@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::background::Signal;
+use crate::checkpoint::Pace;
 use crate::commit::Commit;
 use crate::disk::Disk;
 use crate::group_commit::{Durability, GroupCommit, Writing};
@@ -24,8 +25,11 @@ use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
 use crate::{CommitTs, Lsn, Result, SpaceId, TxnId};
 
-/// Commits wait for the checkpoint when versions take so many times their share of memory.
-const BACKPRESSURE_FACTOR: u64 = 2;
+/// Commits wait for the checkpoint when a memtable is filled so far, in thousandths of what makes a
+/// checkpoint due: half a second at most, each.
+const STOPPED_FILL: u64 = 4000;
+const STOPPED_WAIT: Duration = Duration::from_millis(50);
+const STOPPED_WAITS_MAX: u32 = 10;
 
 /// What all transactions and background threads of a store share.
 pub(crate) struct Shared {
@@ -49,6 +53,7 @@ pub(crate) struct Shared {
     pub background: Background,
     /// `None` for a store in memory.
     pub tree_path: Option<PathBuf>,
+    pub pace: Pace,
     pub(super) next_txn: AtomicU64,
     pub(super) flush: FlushPolicy,
     pub(super) limits: CheckpointLimits,
@@ -144,11 +149,14 @@ impl Shared {
                 return Err(error);
             }
         };
+        if let Some(overlay) = &overlay {
+            overlay.0.write().give_up_undo();
+        }
         self.apply_backpressure();
         let need = Durability::of(self.flush.get());
         let writing = Writing {
             overlay,
-            payload: &payload,
+            payload,
             rests_on,
         };
         let commit = self.group.enqueue(self, writing, locks, need)?;
@@ -189,7 +197,7 @@ impl Shared {
             let locks = HeldLocks::none(txn);
             let writing = Writing {
                 overlay: None,
-                payload: &payload,
+                payload,
                 rests_on: CommitTs(0),
             };
             drop(
@@ -225,6 +233,11 @@ impl Shared {
         }
     }
 
+    /// How many bytes of versions a memtable has when a checkpoint is due.
+    pub fn memtable_bytes(&self) -> usize {
+        usize::try_from(self.limits.version_bytes).unwrap_or(usize::MAX)
+    }
+
     /// Notes that a checkpoint was made, and how far the tree has the log now.
     pub fn note_checkpoint(&self, lsn: Lsn) {
         self.checkpoint_lsn.fetch_max(lsn.0, Ordering::AcqRel);
@@ -232,27 +245,37 @@ impl Shared {
         self.checkpoint_done.notify();
     }
 
-    /// Delays a commit while versions pile up faster than checkpoints merge them.
+    /// How full the newest memtable is, in thousandths of what makes a checkpoint due.
+    pub fn fill_of_newest(&self) -> u64 {
+        let bytes = self.epoch.load().newest().bytes();
+        bytes.saturating_mul(1000) / self.limits.version_bytes.max(1)
+    }
+
+    /// Delays a commit while versions pile up faster than checkpoints merge them: a little at
+    /// first, so that commits come to go as fast as checkpoints do.
     fn apply_backpressure(&self) {
-        if self.background == Background::Manual {
+        // A checkpoint that fails must not hold commits up as well.
+        if !self.is_over_limit.load(Ordering::Acquire)
+            || self.background == Background::Manual
+            || self.is_checkpoint_failing.load(Ordering::Acquire)
+        {
             return;
         }
-        let limit = self
-            .limits
-            .version_bytes
-            .saturating_mul(BACKPRESSURE_FACTOR);
-        let is_too_much = || {
-            // A checkpoint that fails must not hold commits up as well.
-            self.is_over_limit.load(Ordering::Acquire)
-                && !self.is_checkpoint_failing.load(Ordering::Acquire)
-                && self.epoch.load().newest().bytes() > limit
+        let Some(delay) = self.pace.delay(self.fill_of_newest()) else {
+            return;
         };
-        for _ in 0..10 {
-            if !is_too_much() {
-                return;
+        self.locks.sleep_elsewhere(&|| {
+            std::thread::sleep(delay);
+            for _ in 0..STOPPED_WAITS_MAX {
+                let is_too_much = self.fill_of_newest() > STOPPED_FILL
+                    && self.is_over_limit.load(Ordering::Acquire)
+                    && !self.is_checkpoint_failing.load(Ordering::Acquire);
+                if !is_too_much {
+                    break;
+                }
+                self.checkpoint_done.wait(STOPPED_WAIT);
             }
-            self.checkpoint_done.wait(Duration::from_millis(50));
-        }
+        });
     }
 }
 

@@ -4,11 +4,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use porpoise_storage::{Direction, SpaceId, Store};
+use porpoise_storage::{Direction, LockMode, PreparedTransaction, SpaceId, Store, Wait};
 
 use crate::disk::{Operation, PowerCut, SimDisk};
-use crate::model::{Contents, Model, Value};
+use crate::model::{Change, Contents, Model, Value};
 use crate::plan::Counts;
+use crate::prepared::PREPARED_SPACE;
 use crate::run::{key, options};
 
 /// Opens a copy of the disk that no error may come from, and compares. Gives the newest commit.
@@ -61,7 +62,7 @@ pub fn check_after_cut(
     );
     compare(&store, &model.contents_at(ts), false);
     if random.bool() {
-        return;
+        return check_prepared(disk, &store, model.contents_at(ts), random);
     }
     // What was shown once stays.
     let again = match random.bool() {
@@ -74,6 +75,58 @@ pub fn check_after_cut(
     let found = store.snapshot().ts().0;
     assert_eq!(found, ts, "what a start has shown is gone after the next");
     compare(&store, &model.contents_at(ts), false);
+    check_prepared(&again, &store, model.contents_at(ts), random);
+}
+
+/// All that is prepared, with its locks; and what becomes of it when it is told.
+fn check_prepared(disk: &SimDisk, store: &Store, mut expected: Contents, random: &mut Rng) {
+    // A disk that is full may refuse any commit.
+    disk.set_capacity(u64::MAX);
+    let found = store.recover_prepared(PREPARED_SPACE, &[]);
+    let found = found.unwrap_or_else(|error| panic!("what is prepared can't be read: {error}"));
+    check_recovered(store, &expected, &found);
+    for prepared in found {
+        let number = number_of(&prepared);
+        let commits = random.bool();
+        let ended = match commits {
+            true => prepared.commit(),
+            false => prepared.rollback(),
+        };
+        ended.unwrap_or_else(|left| panic!("{number} can't be ended: {}", left.error));
+        let ends = Change {
+            ends: Some(number),
+            ..Change::default()
+        };
+        let change = expected.prepared.remove(&number);
+        let change = change.filter(|_| commits).unwrap_or_default();
+        expected.apply(&change);
+        expected.apply(&ends);
+    }
+    compare(store, &expected, false);
+}
+
+/// The transactions that a start has found prepared are those that must be, with their locks.
+pub fn check_recovered(store: &Store, expected: &Contents, found: &[PreparedTransaction]) {
+    let numbers: Vec<u16> = found.iter().map(number_of).collect();
+    let wanted: Vec<u16> = expected.prepared.keys().copied().collect();
+    assert_eq!(numbers, wanted, "as of {:?}", store.snapshot().ts());
+    let mut other = store.begin();
+    for change in expected.prepared.values() {
+        for (space, number) in change.writes.keys() {
+            let (mode, wait) = (LockMode::Exclusive, Wait::NoWait);
+            let locked = other.lock(SpaceId(*space), &key(*number), mode, wait);
+            assert!(
+                locked.is_err(),
+                "{number} of {space} is not locked any more"
+            );
+        }
+    }
+}
+
+/// The number in a prepared transaction's key.
+pub fn number_of(prepared: &PreparedTransaction) -> u16 {
+    let number = <[u8; 2]>::try_from(prepared.key());
+    u16::from_be_bytes(number.expect("a key of two bytes"))
 }
 
 /// Every row, every space, every counter. `may_fail` takes errors for answers.

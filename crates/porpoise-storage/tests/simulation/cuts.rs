@@ -19,7 +19,7 @@ const KEYS: u64 = 7;
 const PADDING: usize = 700;
 const HISTORY: u64 = 40;
 
-fn empty_disk() -> SimDisk {
+pub fn empty_disk() -> SimDisk {
     let disk = SimDisk::new(1);
     disk.place_folder(Path::new("/data"));
     disk
@@ -136,7 +136,7 @@ fn places(flush: Flush) -> u64 {
 }
 
 /// Stops the machine, or refuses an operation, at one place.
-fn at_place(disk: &SimDisk, place: u64, act: impl Fn(&SimDisk, &Operation) + Send + 'static) {
+pub fn at_place(disk: &SimDisk, place: u64, act: impl Fn(&SimDisk, &Operation) + Send + 'static) {
     let me = disk.clone();
     disk.set_hook(Some(Box::new(move |operation: &Operation| {
         if operation.number == place {
@@ -226,7 +226,7 @@ fn a_kill_at_any_place_loses_nothing_that_was_written_and_a_cut_after_it_nothing
 }
 
 /// The fault that an operation can have.
-fn fault_of(operation: &Operation) -> Faults {
+pub fn fault_of(operation: &Operation) -> Faults {
     const ALWAYS: u32 = 100_000;
     let none = Faults::default();
     match operation.what {

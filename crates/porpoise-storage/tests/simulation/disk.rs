@@ -1000,6 +1000,20 @@ impl DiskFile for SimFile {
         Ok(())
     }
 
+    fn discard(&self, offset: u64, len: u64) -> io::Result<()> {
+        let mut state = self.begin("discard")?;
+        let chance = state.faults.write;
+        if state.chance(chance) {
+            return Err(input_output());
+        }
+        self.with(&mut state, |inode, _| {
+            let end = inode.len.min(offset + len);
+            let zeros = vec![0; end.saturating_sub(offset) as usize];
+            inode.write(&zeros, offset);
+        });
+        Ok(())
+    }
+
     fn len(&self) -> io::Result<u64> {
         let state = self.disk.state();
         state.check_power()?;

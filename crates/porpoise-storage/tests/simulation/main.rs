@@ -5,7 +5,9 @@
 //! | `disk.rs` | a disk that keeps synced and unsynced apart, and fails when told |
 //! | `model.rs` | what a store must hold, and may hold after a crash |
 //! | `run.rs` | one run: a seed's steps, what happens call them, and the comparison |
+//! | `prepared.rs` | the steps of transactions that are prepared, and told to commit or not |
 //! | `cuts.rs` | a short history, cut, killed and refused at every single place |
+//! | `loads.rs` | the same with a space that is filled beside the log |
 //!
 //! What runs here takes about a minute. `PORPOISE_SIM_OPERATIONS` sets how many steps each of the
 //! random tests makes, `PORPOISE_SIM_FROM` the seed that they begin with, `PORPOISE_SIM_SEED` has
@@ -14,8 +16,10 @@
 mod compare;
 mod cuts;
 mod disk;
+mod loads;
 mod model;
 mod plan;
+mod prepared;
 mod run;
 mod steps;
 

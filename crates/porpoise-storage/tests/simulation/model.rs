@@ -19,15 +19,21 @@ pub struct Contents {
     pub spaces: BTreeSet<u32>,
     pub dropped: BTreeSet<u32>,
     pub counters: BTreeMap<u32, u64>,
+    /// Prepared transactions, by the number in their key: what each is to do.
+    pub prepared: BTreeMap<u16, Change>,
 }
 
 /// What one transaction does.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     pub writes: BTreeMap<Place, Option<Value>>,
     pub created: Vec<u32>,
     pub dropped: Vec<u32>,
     pub counters: BTreeMap<u32, u64>,
+    /// A transaction is prepared: its number, and what it is to do.
+    pub prepares: Option<(u16, Box<Change>)>,
+    /// A prepared transaction is committed or rolled back.
+    pub ends: Option<u16>,
 }
 
 impl Change {
@@ -40,7 +46,7 @@ impl Change {
 }
 
 impl Contents {
-    fn apply(&mut self, change: &Change) {
+    pub fn apply(&mut self, change: &Change) {
         self.spaces.extend(&change.created);
         for (place, value) in &change.writes {
             match value {
@@ -53,6 +59,12 @@ impl Contents {
             self.dropped.insert(*space);
             self.rows.retain(|(s, _), _| s != space);
             self.counters.remove(space);
+        }
+        if let Some((number, prepared)) = &change.prepares {
+            self.prepared.insert(*number, Change::clone(prepared));
+        }
+        if let Some(number) = &change.ends {
+            self.prepared.remove(number);
         }
         for (space, value) in &change.counters {
             let counter = self.counters.entry(*space).or_default();

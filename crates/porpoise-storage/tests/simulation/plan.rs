@@ -46,8 +46,10 @@ pub struct Counts {
     pub crash_checks: u64,
     pub crashes: u64,
     pub commits: u64,
+    pub prepared: u64,
     pub failed_commits: u64,
     pub checkpoints: u64,
+    pub shrinks: u64,
     pub faults: u64,
     pub recoveries: u64,
     pub trace_hash: u64,
@@ -60,8 +62,10 @@ impl Counts {
         self.crash_checks += other.crash_checks;
         self.crashes += other.crashes;
         self.commits += other.commits;
+        self.prepared += other.prepared;
         self.failed_commits += other.failed_commits;
         self.checkpoints += other.checkpoints;
+        self.shrinks += other.shrinks;
         self.faults += other.faults;
         self.recoveries += other.recoveries;
     }

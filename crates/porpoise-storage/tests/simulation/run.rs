@@ -23,6 +23,7 @@ use crate::compare::{check_after_cut, compare};
 use crate::disk::{Faults, Operation, PowerCut, SimDisk};
 use crate::model::{Change, Contents, Model};
 use crate::plan::{Counts, Plan};
+use crate::prepared::PreparedWork;
 
 const TRACE_LEN: usize = 80;
 pub const FOLDER: &str = "/data/store";
@@ -34,6 +35,7 @@ pub enum StoreCall {
     Open,
     Commit,
     Checkpoint,
+    Shrink,
     Preallocate,
     /// A sync that no commit waited for when it began. What was buffered is written first, under the
     /// files' lock.
@@ -55,6 +57,9 @@ pub struct RunState {
     pub plan: Plan,
     pub model: Model,
     pub open: Vec<OpenTransaction>,
+    pub prepared: Vec<PreparedWork>,
+    /// The newest commit when the store was opened.
+    pub opened_ts: u64,
     pub snapshots: Vec<(Snapshot, Arc<Contents>)>,
     /// Commits whose outcome isn't known.
     pub pending: BTreeSet<u64>,
@@ -118,6 +123,8 @@ impl Run {
                 plan,
                 model: Model::default(),
                 open: Vec::new(),
+                prepared: Vec::new(),
+                opened_ts: 0,
                 snapshots: Vec::new(),
                 pending: BTreeSet::new(),
                 lost: BTreeSet::new(),
@@ -256,6 +263,7 @@ impl Run {
         }
         let may_commit = state.depth == 0
             && match state.call {
+                StoreCall::Shrink => operation.file.starts_with("tree."),
                 StoreCall::Checkpoint => {
                     operation.file.starts_with("tree.")
                         || operation.file.starts_with("log-")
@@ -329,6 +337,7 @@ impl Run {
     pub(crate) fn check_start(&self, ts: u64) {
         let store = self.store().expect("just opened");
         let mut state = self.state();
+        state.opened_ts = ts;
         let promised = state.model.durable.max(state.model.written);
         assert!(
             ts >= promised,
@@ -342,6 +351,11 @@ impl Run {
         let may_fail = self.is_disturbed() || self.disk.faults() != Faults::default();
         if !compare(&store, &contents, may_fail) {
             self.note("not all can be read", 0, 0);
+        }
+        if !self.take_up_prepared(&store, &contents, may_fail) {
+            // What can't be read can't be told to commit.
+            self.note("what is prepared can't be read", 0, 0);
+            self.state().is_refused = true;
         }
         let mut state = self.state();
         let faults = self.disk.faults() != Faults::default();
@@ -357,13 +371,14 @@ impl Run {
 
     pub(crate) fn drop_store(&self) {
         let mut state = self.state();
-        let (open, snapshots) = (
+        let (open, prepared, snapshots) = (
             std::mem::take(&mut state.open),
+            std::mem::take(&mut state.prepared),
             std::mem::take(&mut state.snapshots),
         );
         state.spaces_in_use.clear();
         drop(state);
-        drop((open, snapshots));
+        drop((open, prepared, snapshots));
         let store = self.store.lock().unwrap().take();
         drop(store);
         self.state().pending.clear();
@@ -399,9 +414,10 @@ impl Run {
         {
             let mut state = self.state();
             let open = std::mem::take(&mut state.open);
+            let prepared = std::mem::take(&mut state.prepared);
             state.spaces_in_use.clear();
             drop(state);
-            drop(open);
+            drop((open, prepared));
         }
         if closes && let Some(store) = self.store() {
             let visible = store.snapshot().ts().0;

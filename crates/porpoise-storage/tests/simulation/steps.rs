@@ -35,9 +35,11 @@ impl Run {
             (0..4, _) => self.change_something(),
             (4..7, _) => self.commit_one(),
             (7, _) => self.sync_pending(),
-            (8, StoreCall::Checkpoint | StoreCall::IdleSync) => self.preallocate(),
+            (8, StoreCall::Checkpoint | StoreCall::Shrink | StoreCall::IdleSync) => {
+                self.preallocate()
+            }
             (8, _) => self.checkpoint(),
-            (_, StoreCall::Checkpoint | StoreCall::Preallocate) => self.sync(),
+            (_, StoreCall::Checkpoint | StoreCall::Shrink | StoreCall::Preallocate) => self.sync(),
             _ => self.checkpoint(),
         }
     }
@@ -56,13 +58,16 @@ impl Run {
             0..450 => self.change_something(),
             450..620 => self.read_something(),
             620..800 => self.commit_one(),
-            800..850 => self.sync_pending(),
+            800..835 => self.sync_pending(),
+            835..843 => self.prepare_one(),
+            843..850 => self.end_prepared(),
             850..865 => self.roll_back(),
             865..885 => self.take_snapshot(),
             885..900 => self.drop_snapshot(),
             900..930 => self.sync(),
             930..955 => self.preallocate(),
-            955..970 => self.checkpoint(),
+            955..967 => self.checkpoint(),
+            967..970 => self.shrink(),
             970..985 => self.recover(),
             985..990 => self.change_policy(),
             990..995 if !is_faultless => self.toggle_faults(),
@@ -350,8 +355,9 @@ impl Run {
             .range(of_space.clone())
             .map(|((_, number), value)| (*number, Arc::clone(value)))
             .collect();
-        for work in &state.open {
-            for ((_, number), value) in work.change.writes.range(of_space.clone()) {
+        let open = state.open.iter().map(|work| &work.change);
+        for change in open.chain(state.prepared.iter().map(|work| &work.change)) {
+            for ((_, number), value) in change.writes.range(of_space.clone()) {
                 match value {
                     Some(value) => wanted.insert(*number, Arc::clone(value)),
                     None => wanted.remove(number),
@@ -416,7 +422,7 @@ impl Run {
     }
 
     /// Removes one of the open transactions, chosen at random.
-    fn remove_open(state: &mut RunState) -> Option<OpenTransaction> {
+    pub(crate) fn remove_open(state: &mut RunState) -> Option<OpenTransaction> {
         let count = state.open.len();
         if count == 0 {
             return None;
@@ -476,7 +482,7 @@ impl Run {
     }
 
     /// What is acknowledged rests on nothing that has failed, or may fail yet.
-    fn check_grounds(&self, number: u64, rests_on: &BTreeSet<u64>) {
+    pub(crate) fn check_grounds(&self, number: u64, rests_on: &BTreeSet<u64>) {
         let state = self.state();
         for writer in rests_on {
             let is_good = !state.lost.contains(writer) && !state.pending.contains(writer);
@@ -598,6 +604,18 @@ impl Run {
             Err(error) => {
                 self.note("merge failed", 0, 0);
                 self.expect_disturbed("checkpoint", &error);
+            }
+        }
+    }
+
+    pub(crate) fn shrink(&self) {
+        let Some(store) = self.store() else { return };
+        self.note("shrink", 0, 0);
+        match self.during(StoreCall::Shrink, || store.work(Work::Shrink)) {
+            Ok(()) => self.state().counts.shrinks += 1,
+            Err(error) => {
+                self.note("shrink failed", 0, 0);
+                self.expect_disturbed("shrink", &error);
             }
         }
     }

@@ -9,6 +9,7 @@ use super::{
     compare_rest_with_spaces,
 };
 use crate::Charset;
+use crate::cancel;
 use crate::charset::latin1_byte;
 use std::cmp::Ordering;
 
@@ -299,6 +300,7 @@ impl Table {
         std::iter::from_fn(move || {
             (at < text.len()).then(|| {
                 let (c, next) = char_at(text, at);
+                cancel::passed(at, next);
                 at = next;
                 self.weight(c)
             })
@@ -318,6 +320,7 @@ pub(super) fn compare(a: &[u8], b: &[u8], table: &Table) -> Ordering {
         if x != y {
             return x.cmp(&y);
         }
+        cancel::passed(at, at + 1);
         at += 1;
     }
     compare_wide(&a[at..], &b[at..], table)
@@ -355,10 +358,12 @@ fn write_weights(text: &[u8], table: &Table, out: &mut impl KeySink) -> PadRuns 
         if plain > 0 {
             runs.before(false, out);
             append_codes(&text[at..at + plain], table.ascii, out);
+            cancel::passed(at, at + plain);
             at += plain;
             continue;
         }
         let (c, next) = char_at(text, at);
+        cancel::passed(at, next);
         at = next;
         if c == SPACE as u32 {
             runs.pending += 1;

@@ -20,6 +20,7 @@ use super::tailoring::Tailoring;
 use super::{
     INVALID, KeySink, PadRuns, append_codes, char_at, common_ascii, compare_rest_with_spaces,
 };
+use crate::cancel;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -347,6 +348,7 @@ impl Iterator for Elements<'_> {
             return None;
         }
         let (c, next) = char_at(self.text, self.at);
+        cancel::passed(self.at, next);
         self.at = next;
         if let Some(tailoring) = self.tailoring
             && let Some(elements) = self.tailored(tailoring, c)
@@ -387,6 +389,7 @@ pub(super) fn compare(a: &[u8], b: &[u8], rules: Rules) -> Ordering {
             }
             break;
         }
+        cancel::passed(at, at + 1);
         at += 1;
     }
     // The last character that was equal might contract with the next, in one of the texts only.
@@ -461,7 +464,7 @@ fn write_primaries(text: &[u8], rules: Rules, out: &mut impl KeySink) -> PadRuns
     let mut runs = PadRuns::new(SPACE_CODE);
     let (ascii, rest) = text.split_at(ascii_len(text, rules));
     if pad {
-        for &b in ascii {
+        for &b in cancel::parts(ascii).flatten() {
             match ASCII_CODE[b as usize] {
                 0 => {}
                 SPACE_CODE => runs.pending += 1,
@@ -472,7 +475,9 @@ fn write_primaries(text: &[u8], rules: Rules, out: &mut impl KeySink) -> PadRuns
             }
         }
     } else {
-        append_codes(ascii, &ASCII_CODE, out);
+        for part in cancel::parts(ascii) {
+            append_codes(part, &ASCII_CODE, out);
+        }
     }
     for p in weights(rest, 0, rules) {
         if pad && p == SPACE_PRIMARY {

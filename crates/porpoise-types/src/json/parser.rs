@@ -1,7 +1,7 @@
 //! JSON text to value (RFC 8259), saying what is wrong and where as MySQL does.
 
 use super::{DEPTH_MAX, JsonError, JsonValue};
-use crate::Decimal;
+use crate::{Decimal, cancel};
 use compact_str::CompactString;
 
 /// `is_stored`: the text is one that [`JsonValue::write_text`] wrote.
@@ -56,6 +56,7 @@ impl Parser<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Parsed<JsonValue> {
+        cancel::step();
         match self.peek() {
             Some(b'{' | b'[') if depth == DEPTH_MAX => {
                 self.fail("The JSON document exceeds the maximum depth.")
@@ -194,6 +195,7 @@ impl Parser<'_> {
                 self.at += 1;
             }
             out.push_str(std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default());
+            cancel::passed(start, self.at + 1);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use super::{RowLayout, Slot, read_u32, write_fixed, write_variable};
+use super::{Extension, RowLayout, Slot, read_u32, write_fixed, write_variable};
 use crate::Value;
 
 impl RowLayout {
     /// Gives one column of a row another value. The other columns keep their bytes: the row is then
-    /// what [`RowLayout::encode`] makes of all its values.
+    /// what [`RowLayout::encode`] makes of all its values, but that it gets no [`Extension`]s that
+    /// it can do without.
     ///
     /// The value must be of the column's type, as for `encode`. Columns of a corrupt row that can't
     /// be read become NULL.
@@ -16,23 +17,62 @@ impl RowLayout {
     ///
     /// If there is no such column.
     pub fn set(&self, row: &mut Vec<u8>, column: usize, value: &Value) {
-        let is_set = match self.slots[column] {
-            Slot::Fixed { at, width } => self.set_fixed(row, column, at..at + width, value),
-            Slot::Variable(n) => self.set_variable(row, column, n as usize, value),
+        let null = match self.slots[column] {
+            Slot::Fixed { at, width, null } => self
+                .set_fixed(row, column, at..at + u32::from(width), value)
+                .then_some(null),
+            Slot::Variable { n, null } => self
+                .set_variable(row, column, n as usize, value)
+                .then_some(null),
+            Slot::Added { extension, n } => {
+                if self.set_added(row, extension as usize, n as usize, value) {
+                    return;
+                }
+                None
+            }
         };
-        if !is_set {
+        let Some(null) = null else {
             let mut values = Vec::with_capacity(self.types.len());
             self.decode(row, &mut values);
             values[column] = value.clone();
             row.clear();
             self.encode(&values, row);
             return;
-        }
-        let (byte, bit) = (&mut row[column / 8], 1 << (column % 8));
+        };
+        let (byte, bit) = (&mut row[null as usize / 8], 1 << (null % 8));
         match value.is_null() {
             true => *byte |= bit,
             false => *byte &= !bit,
         }
+    }
+
+    /// `false` if the row is corrupt.
+    fn set_added(&self, row: &mut Vec<u8>, extension: usize, n: usize, value: &Value) -> bool {
+        let Some((at, has_it)) = self.extension_at(row, extension) else {
+            return false;
+        };
+        let Extension {
+            layout, missing, ..
+        } = &self.extensions[extension];
+        if has_it {
+            // What lies behind moves with it.
+            let mut rest = row.split_off(at);
+            layout.set(&mut rest, n, value);
+            row.extend_from_slice(&rest);
+            return true;
+        }
+        let mut written = missing.clone();
+        layout.set(&mut written, n, value);
+        if written == *missing {
+            return true;
+        }
+        for before in 0..extension {
+            if let Some((_, false)) = self.extension_at(row, before) {
+                row.extend_from_slice(&self.extensions[before].missing);
+            }
+        }
+        row.extend_from_slice(&written);
+        true
     }
 
     /// `false` if the row is too short to have the column.
@@ -101,26 +141,43 @@ impl RowLayout {
         out: &mut Vec<u8>,
     ) {
         debug_assert!(columns.len() == self.slots.len());
+        let stored = |to: usize| {
+            debug_assert!(from.types[columns[to]] == self.types[to]);
+            from.raw(row, columns[to])
+        };
+        self.copy_first(stored, out);
+        for extension in &self.extensions {
+            let stored = |n: usize| stored(extension.columns[n]);
+            extension.layout.copy_first(stored, out);
+        }
+    }
+
+    /// Appends the columns that are in no extension, of stored bytes.
+    fn copy_first<'a>(&self, stored: impl Fn(usize) -> Option<&'a [u8]>, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.data_at as usize, 0);
-        for (to, (slot, &column)) in self.slots.iter().zip(columns).enumerate() {
-            debug_assert!(from.types[column] == self.types[to]);
-            let stored = from.raw(row, column);
-            if stored.is_none() {
-                out[start + to / 8] |= 1 << (to % 8);
-            }
-            let stored = stored.unwrap_or_default();
-            match *slot {
-                Slot::Fixed { at, .. } => {
+        for (column, slot) in self.slots.iter().enumerate() {
+            let (is_null, stored) = match stored(column) {
+                Some(stored) => (false, stored),
+                None => (true, &[][..]),
+            };
+            let null = match *slot {
+                Slot::Fixed { at, null, .. } => {
                     let at = start + at as usize;
                     out[at..at + stored.len()].copy_from_slice(stored);
+                    null
                 }
-                Slot::Variable(n) => {
+                Slot::Variable { n, null } => {
                     out.extend_from_slice(stored);
                     let end = (out.len() - start - self.data_at as usize) as u32;
                     let at = start + self.ends_at as usize + 4 * n as usize;
                     out[at..at + 4].copy_from_slice(&end.to_le_bytes());
+                    null
                 }
+                Slot::Added { .. } => continue,
+            };
+            if is_null {
+                out[start + null as usize / 8] |= 1 << (null % 8);
             }
         }
     }

@@ -339,7 +339,8 @@ fn clamp_time(
     })
 }
 
-/// 20240131, 240131, 20240131101112, with microseconds apart, which count behind a time of day only.
+/// 20240131, 240131, 20240131101112, with microseconds apart, which count behind a time of day only:
+/// a number of a date has none, and 0 has.
 pub fn datetime_from_number(number: i64, micros: u32, mode: DateMode) -> Parsed<DateTime> {
     let bad = (DateTime::ZERO, Loss::BadTemporal);
     let n = match number {
@@ -354,9 +355,9 @@ pub fn datetime_from_number(number: i64, micros: u32, mode: DateMode) -> Parsed<
     };
     /// Greater numbers have a time of day.
     const DATE_MAX: i64 = 99_991_231;
-    let micros = match number <= DATE_MAX {
-        true => 0,
-        false => micros,
+    let micros = match number {
+        1..=DATE_MAX => 0,
+        _ => micros,
     };
     let part = |unit: i64, size: i64| (n / unit % size) as u32;
     let fields = Fields {

@@ -1,8 +1,8 @@
 //! The session as the host of a program.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use compact_str::CompactString;
 use porpoise_catalog::{Catalog, Column};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::memory::MemoryAccount;
@@ -20,8 +20,7 @@ use porpoise_programs::code::{
 };
 use porpoise_programs::functions::{plan_expression, plan_statement};
 use porpoise_programs::machine::{Host, Rows, Typed};
-use porpoise_programs::routine::find_procedure;
-use porpoise_session::plan_cache::CachedPlan;
+use porpoise_programs::routine::{Callee, find_procedure};
 use porpoise_sql::{ast, stack};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Date, DateTime, Time, Value};
@@ -31,7 +30,7 @@ use crate::session::counted_command::command_of;
 use crate::session::execute_text::now_us;
 
 /// A session that runs a program.
-pub(super) struct SessionHost<'s> {
+pub(in crate::session) struct SessionHost<'s> {
     session: &'s mut Session,
     catalog: Arc<Catalog>,
     reply: &'s mut dyn Reply,
@@ -105,7 +104,17 @@ impl Host for SessionHost<'_> {
         expression: &Expression,
         values: &[Value],
     ) -> Result<Typed> {
+        let is_strict = self.session.state.statement.changes_rows;
         self.begin(&expression.scope)?;
+        self.session.state.statement.changes_rows = is_strict;
+        let plan = |context: &Context<'_>| plan_expression(program, expression, context);
+        let catalog = self.session.shared.catalog.load_full();
+        let kept = self
+            .session
+            .planned(&expression.planned, None, plan, &catalog)?;
+        if let Some(value) = &kept.value {
+            return Ok((self.evaluate(value, values)?, value.ty.clone()));
+        }
         let mut reply = StatementReply {
             inner: &mut *self.reply,
             account: Arc::clone(&self.session.state.memory),
@@ -153,7 +162,8 @@ impl Host for SessionHost<'_> {
             reply.inner.more_follows();
         }
         let rows = reply.rows;
-        self.commit = executed?;
+        let executed = executed.map(|commit| self.commit = commit);
+        let rows = rows.of_ended(executed)?;
         self.catalog = self.session.shared.catalog.load_full();
         Ok(rows)
     }
@@ -163,11 +173,14 @@ impl Host for SessionHost<'_> {
         program: &Program,
         call: &CallStatement,
         values: &[Value],
-    ) -> Result<Vec<(usize, Typed)>> {
+    ) -> Result<(Callee, Vec<(usize, Typed)>)> {
         /// What a program within a program takes of the stack, in levels of a statement.
         const LEVELS: u32 = 64;
         let mut arguments = Vec::with_capacity(call.arguments.len());
         let callee = find_procedure(&self.session.state, &self.catalog, &call.name)?;
+        if self.session.login.single_result && callee.program.sends_rows() {
+            return Err(Error::result_set_not_allowed(callee.name()));
+        }
         let modes = callee.check_arguments(call)?;
         for (argument, mode) in call.arguments.iter().zip(modes) {
             let value = &argument.value;
@@ -183,12 +196,23 @@ impl Host for SessionHost<'_> {
         let scope = self.session.programs.scope.take();
         let called = stack::reserve(LEVELS, || callee.run(arguments, self));
         self.session.programs.scope = scope;
-        held.leave(&mut self.session.state);
-        called
+        callee.leave(held, &mut self.session.state);
+        self.session.forget_dropped_schema();
+        Ok((callee, called?))
     }
 }
 
 impl Session {
+    /// Has no current schema if a program that was called has dropped it.
+    fn forget_dropped_schema(&mut self) {
+        let catalog = self.shared.catalog.load();
+        let is_dropped = |schema: &CompactString| catalog.schema(schema).is_none();
+        if self.state.schema.as_ref().is_some_and(is_dropped) {
+            self.state.schema = None;
+            self.control.set_schema(None);
+        }
+    }
+
     /// Runs a SQL statement of a program, with its variables as the parameters.
     fn execute_step(
         &mut self,
@@ -229,42 +253,30 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         let catalog = self.shared.catalog.load_full();
-        let context_hash = self.state.planning_context_hash();
-        let kept = planned.0.load_full();
-        let fits = |kept: &KeptPlan| {
-            kept.context_hash == context_hash && kept.cached.is_good(catalog.version)
-        };
-        let kept = match kept {
-            Some(kept) if fits(&kept) && self.state.temporary_tables.is_empty() => kept,
-            _ => self.plan_anew(planned, command, plan, &catalog, context_hash)?,
-        };
+        let kept = self.planned(planned, command, plan, &catalog)?;
         self.count(kept.cached.command);
         self.execute_plan(&kept.cached.plan, &catalog, values, None, reply)
     }
 
-    fn plan_anew(
+    /// The plan that is kept, or a new one.
+    fn planned(
         &mut self,
         planned: &Planned,
         command: Option<CountedCommand>,
         plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>,
         catalog: &Arc<Catalog>,
-        context_hash: u64,
     ) -> Result<Arc<KeptPlan>> {
+        let context_hash = self.state.planning_context_hash();
+        if self.state.temporary_tables.is_empty()
+            && let Some(kept) = planned.0.load_full()
+            && kept.fits(context_hash, catalog.version, &self.state)
+        {
+            return Ok(kept);
+        }
         let plan = plan(&self.context(catalog, &[], &[]));
         let plan = plan.map_err(|failed| self.refuse(failed))?;
         let is_kept = plan.cacheable && self.state.temporary_tables.is_empty();
-        let kept = Arc::new(KeptPlan {
-            context_hash,
-            cached: CachedPlan {
-                plan,
-                command,
-                catalog_version: catalog.version,
-                sql: Box::default(),
-                source: None,
-                mask: None,
-                is_retired: AtomicBool::new(false),
-            },
-        });
+        let kept = Arc::new(KeptPlan::new(context_hash, catalog.version, plan, command));
         if is_kept {
             planned.0.store(Some(Arc::clone(&kept)));
         }

@@ -91,7 +91,8 @@ impl Binder<'_> {
         {
             return Err(Error::operand_columns(1));
         }
-        self.routines.push((schema.into(), name.into()));
+        let called = self.accesses.call(&schema, name);
+        self.routines.push(called);
         self.program_uses.push(found.uses);
         let kind = ExprKind::Stored {
             function: found.function,
@@ -122,10 +123,16 @@ impl Binder<'_> {
             ast::TrimSide::Trailing => "TRAILING",
         };
         let text = self.expr(&trim.expr)?;
-        let remove = match &trim.remove {
-            Some(remove) => self.expr(remove)?,
-            None => self.expr(&ast::Expr::Literal(ast::Literal::String(Box::from(*b" "))))?,
+        // Spaces are of any collation: there is none to agree on.
+        let Some(remove) = &trim.remove else {
+            let of_spaces = match trim.side {
+                ast::TrimSide::Both => "TRIM",
+                ast::TrimSide::Leading => "LTRIM",
+                ast::TrimSide::Trailing => "RTRIM",
+            };
+            return call_function(of_spaces, vec![text], session);
         };
+        let remove = self.expr(remove)?;
         call_function(
             "TRIM",
             vec![text, remove, typing::text_literal(side)],

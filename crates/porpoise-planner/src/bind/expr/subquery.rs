@@ -129,13 +129,10 @@ impl Binder<'_> {
         let mut left = Vec::with_capacity(operands.len());
         let mut nullable = false;
         for (operand, column) in operands.into_iter().zip(&mut query.columns) {
-            let domain = compare::domain(
-                &operand,
-                &column.expr,
-                if all { "all" } else { "any" },
-                session,
-            )?;
             let right = std::mem::replace(&mut column.expr, null());
+            let right = compare::selected(right, &operand);
+            let quantifier = if all { "all" } else { "any" };
+            let domain = compare::domain(&operand, &right, quantifier, session)?;
             let (operand, right) = compare::key_pair(operand, right, domain);
             nullable |= operand.nullable || right.nullable;
             column.expr = right;

@@ -39,6 +39,8 @@ pub struct Inside {
     pub may_materialize: bool,
     /// Hints let it be a semi-join that looks for the first match.
     pub may_match_first: bool,
+    /// Hints let it be joined as by an inner join, and duplicates be weeded out.
+    pub may_weed_out: bool,
     /// It yields the same rows whenever it is read.
     pub is_stable: bool,
 }
@@ -51,6 +53,7 @@ impl Default for Inside {
             may_hash: true,
             may_materialize: true,
             may_match_first: true,
+            may_weed_out: true,
             is_stable: true,
         }
     }
@@ -63,6 +66,7 @@ impl Inside {
         self.may_hash &= other.may_hash;
         self.may_materialize &= other.may_materialize;
         self.may_match_first &= other.may_match_first;
+        self.may_weed_out &= other.may_weed_out;
         self.is_stable &= other.is_stable;
     }
 
@@ -78,6 +82,7 @@ impl Inside {
         if let Some(joined) = hints.joined_as {
             self.may_materialize &= joined.materialization;
             self.may_match_first &= joined.first_match;
+            self.may_weed_out &= joined.duplicate_weedout;
         }
         self.is_stable &=
             source.lock == RowLock::None && !matches!(source.kind, SourceKind::Working { .. });

@@ -541,7 +541,8 @@ impl<'a, 't> Search<'a, 't> {
 
     /// What a hash join of a unit to an order's rows costs in each execution of the query, by
     /// equalities with the slots in `probing`: to make the table, once for so many executions with
-    /// the slots in `filled` at hand, and to look all rows up. `None` without such an equality.
+    /// the slots in `filled` at hand, and to look all rows up. Without such an equality each row
+    /// meets all rows of the table, which is still less than to read them anew.
     fn hash_cost(
         &self,
         order: &Order,
@@ -550,16 +551,16 @@ impl<'a, 't> Search<'a, 't> {
         filled: &SlotSet,
         executions: f64,
     ) -> Option<(f64, f64)> {
-        let slots = &candidate.unit.slots;
-        let mut conditions = candidate.conditions.iter();
-        if candidate.reads_inside.intersects(probing)
-            || !conditions.any(|condition| condition.joins(slots, probing).is_some())
-        {
+        if candidate.reads_inside.intersects(probing) {
             return None;
         }
+        let slots = &candidate.unit.slots;
+        let mut conditions = candidate.conditions.iter();
+        let has_key = conditions.any(|condition| condition.joins(slots, probing).is_some());
         let (open, read) = self.open_cost(candidate, filled);
         let made = (open + read * HASH_PUT) / executions;
-        Some((made, order.rows * HASH_GET))
+        let met = if has_key { 0.0 } else { read * PASS };
+        Some((made, order.rows * (HASH_GET + met)))
     }
 
     /// What opening a unit and reading it to its end costs, and how many rows come, when some slots
@@ -595,7 +596,13 @@ impl<'a, 't> Search<'a, 't> {
             },
             tree => {
                 let conditions = conditions.into_iter().cloned().collect();
-                let (units, conditions) = take_apart(self.binder, self.parts, tree, conditions);
+                let (units, conditions) = take_apart(
+                    self.binder,
+                    self.parts,
+                    tree,
+                    conditions,
+                    &SlotSet::default(),
+                );
                 let order = best_order(self.binder, self.parts, &units, &conditions, filled);
                 (order.cost, order.rows)
             }

@@ -194,6 +194,37 @@ public class Client {
         }
     }
 
+    static void procedures(String mode) throws Exception {
+        try (Connection db = connect(mode); Statement s = db.createStatement()) {
+            s.execute("DROP PROCEDURE IF EXISTS jdbc_divide");
+            s.execute("CREATE PROCEDURE jdbc_divide(IN a INT, INOUT b INT, OUT rest INT) "
+                + "BEGIN SELECT a, b; SET rest = a % b; SET b = a DIV b; SELECT 'end'; END");
+            s.execute("DROP FUNCTION IF EXISTS jdbc_twice");
+            s.execute("CREATE FUNCTION jdbc_twice(a INT) RETURNS INT DETERMINISTIC NO SQL RETURN 2 * a");
+            try (CallableStatement call = db.prepareCall("{CALL jdbc_divide(?, ?, ?)}")) {
+                call.setInt(1, 20);
+                call.setInt(2, 3);
+                call.registerOutParameter(2, Types.INTEGER);
+                call.registerOutParameter("rest", Types.INTEGER);
+                equal(true, call.execute());
+                call.getResultSet().next();
+                equal(20, call.getResultSet().getInt(1));
+                equal(true, call.getMoreResults());
+                call.getResultSet().next();
+                equal("end", call.getResultSet().getString(1));
+                equal(6, call.getInt(2));
+                equal(2, call.getInt("rest"));
+            }
+            try (CallableStatement call = db.prepareCall("{? = CALL jdbc_twice(?)}")) {
+                call.registerOutParameter(1, Types.INTEGER);
+                call.setInt(2, 21);
+                call.execute();
+                equal(42, call.getInt(1));
+            }
+            equal(1305, number(() -> s.execute("CALL no_such_procedure()")));
+        }
+    }
+
     static void manyStatementsLargePacketsCursors() throws Exception {
         try (Connection db = connect("&allowMultiQueries=true"); Statement s = db.createStatement()) {
             equal(true, s.execute("SELECT 1; SET @x = 2; SELECT @x"));
@@ -234,6 +265,8 @@ public class Client {
         steps.put("every type, as binary", () -> types("&useServerPrepStmts=true"));
         steps.put("batches and transactions", Client::batchesAndTransactions);
         steps.put("metadata", Client::metadata);
+        steps.put("procedures, as text", () -> procedures(""));
+        steps.put("procedures, as binary", () -> procedures("&useServerPrepStmts=true"));
         steps.put("many statements, large packets, cursors", Client::manyStatementsLargePacketsCursors);
         for (Map.Entry<String, Step> step : steps.entrySet()) {
             System.out.println(step.getKey());

@@ -1,0 +1,222 @@
+//! Groups by a hash table.
+//!
+//! When the groups take more memory than they should, no new ones are made: rows of those that are
+//! there go on to be added, and of the others the keys and the aggregates' arguments are put aside,
+//! divided by a hash of the keys ([`spill`](crate::spill)). Behind the last row the groups are
+//! yielded, and what was put aside is grouped in the same way, a part at a time.
+
+use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
+use porpoise_core::temporary_file::{Part, PartWriter};
+use porpoise_expr::EvalContext;
+use porpoise_planner::plan::Group;
+use porpoise_types::{KeyBuf, Value, saved};
+use smallvec::SmallVec;
+
+use super::Operator;
+use super::group_state::{DistinctValues, GroupState, Groups, read_values};
+use crate::Exec;
+use crate::eval::{Evaluate, append_key};
+use crate::key_map::KeyMap;
+use crate::spill::{Hashing, filled, unreadable};
+
+/// So often groups that grow ask whether they are to grow no more.
+const ASKED_EVERY_BYTES: usize = 64 << 10;
+
+pub(super) struct HashGroup<'p> {
+    group: &'p Group,
+    groups: Groups,
+    /// The numbers of the groups.
+    by_key: KeyMap,
+    distinct: DistinctValues,
+    charge: Charge,
+    asked_at: usize,
+    /// How rows are divided that are put aside, if they were before.
+    hashing: Option<Hashing>,
+    /// Where rows go that no group takes, when there are to be no more groups.
+    aside: Option<(Hashing, PartWriter)>,
+    /// What was put aside and is to be grouped.
+    parts: Vec<(Hashing, Part)>,
+    /// The next group to be yielded.
+    at: usize,
+}
+
+impl<'p> HashGroup<'p> {
+    pub(super) fn new(group: &'p Group) -> HashGroup<'p> {
+        HashGroup {
+            group,
+            groups: Groups::default(),
+            by_key: KeyMap::default(),
+            distinct: DistinctValues::default(),
+            charge: Charge::default(),
+            asked_at: ASKED_EVERY_BYTES,
+            hashing: None,
+            aside: None,
+            parts: Vec::new(),
+            at: 0,
+        }
+    }
+
+    /// Forgets the groups.
+    fn clear(&mut self) {
+        self.groups = Groups::default();
+        self.by_key.clear();
+        self.distinct = DistinctValues::default();
+        self.charge.clear();
+        self.asked_at = ASKED_EVERY_BYTES;
+        self.aside = None;
+        self.at = 0;
+    }
+
+    /// Groups all rows of the input.
+    pub(super) fn read(&mut self, exec: &mut Exec<'_>, input: &mut dyn Operator) -> Result<()> {
+        self.clear();
+        self.hashing = None;
+        self.parts.clear();
+        let mut key = KeyBuf::new();
+        while input.next(exec)? {
+            let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+            key.clear();
+            for expr in &self.group.keys {
+                let value = expr.eval(exec)?;
+                append_key(exec, &value, &expr.ty, false, &mut key)?;
+                values.push(value);
+            }
+            let Some(number) = self.number_of(exec, &key, &mut values)? else {
+                self.put_aside(exec, &key, &values)?;
+                continue;
+            };
+            let group = &mut self.groups.0[number];
+            group.add(exec, &self.group.aggregates, number, &mut self.distinct)?;
+        }
+        if self.groups.0.is_empty() && self.group.scalar {
+            let group = GroupState::new(Vec::new(), &self.group.aggregates);
+            self.groups.0.push(group);
+        }
+        self.finish(exec)
+    }
+
+    /// The number of a key's group, which is made if it may be.
+    #[inline]
+    fn number_of(
+        &mut self,
+        exec: &Exec<'_>,
+        key: &[u8],
+        values: &mut SmallVec<[Value; 4]>,
+    ) -> Result<Option<usize>> {
+        if self.aside.is_some() {
+            return Ok(self.by_key.get(key));
+        }
+        let account = &exec.session.memory;
+        let (number, is_new) = self.by_key.insert(account, key)?;
+        if is_new {
+            let values = std::mem::take(values);
+            let aggregates = &self.group.aggregates;
+            let bytes = GroupState::bytes(key, values.len(), aggregates);
+            self.charge.add(account, bytes)?;
+            self.groups
+                .0
+                .push(GroupState::new(values.into_vec(), aggregates));
+            let bytes = self.by_key.bytes() + self.charge.bytes() + self.distinct.bytes();
+            if bytes >= self.asked_at {
+                self.asked_at = bytes + ASKED_EVERY_BYTES;
+                if account.is_to_spill(bytes) {
+                    self.stop_growing(exec)?;
+                }
+            }
+        }
+        Ok(Some(number))
+    }
+
+    /// From here on there are no new groups.
+    #[cold]
+    fn stop_growing(&mut self, exec: &Exec<'_>) -> Result<()> {
+        let account = &exec.session.memory;
+        let hashing = self.hashing.unwrap_or_else(|| Hashing::new(account));
+        if self.hashing.is_none() {
+            exec.count_disk_table();
+        }
+        self.aside = Some((hashing, hashing.create(account)?));
+        if self.group.aggregates.iter().any(|a| a.distinct) {
+            self.distinct.put_aside(exec)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the current row aside.
+    fn put_aside(&mut self, exec: &mut Exec<'_>, key: &[u8], keys: &[Value]) -> Result<()> {
+        let mut arguments: SmallVec<[Value; 4]> = SmallVec::new();
+        let aggregates = self.group.aggregates.iter();
+        for argument in aggregates.flat_map(|aggregate| &aggregate.arguments) {
+            arguments.push(argument.eval(exec)?);
+        }
+        let Some((hashing, aside)) = &mut self.aside else {
+            return Ok(());
+        };
+        aside.push(hashing.part_of(key), |out| {
+            out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+            out.extend_from_slice(key);
+            for value in keys.iter().chain(&arguments) {
+                saved::write(value, out);
+            }
+        })
+    }
+
+    /// All rows have come.
+    fn finish(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        if let Some((hashing, aside)) = self.aside.take() {
+            let parts = filled(aside.finish()?).into_iter();
+            self.parts
+                .extend(parts.map(|part| (hashing.deeper(), part)));
+        }
+        self.by_key.clear();
+        self.distinct
+            .settle(exec, &self.group.aggregates, &mut self.groups.0)
+    }
+
+    /// Groups the rows of a part.
+    fn read_part(&mut self, exec: &mut Exec<'_>, hashing: Hashing, part: &Part) -> Result<()> {
+        self.clear();
+        self.hashing = Some(hashing);
+        let mut reader = part.reader();
+        while let Some(entry) = reader.next_entry()? {
+            exec.check_interrupt()?;
+            let (key, mut row) = split_entry(entry).ok_or_else(unreadable)?;
+            let keys = read_values(&mut row, self.group.keys.len())?;
+            let mut keys = keys.into_iter().collect();
+            let Some(number) = self.number_of(exec, key, &mut keys)? else {
+                if let Some((hashing, aside)) = &mut self.aside {
+                    aside.push(hashing.part_of(key), |out| out.extend_from_slice(entry))?;
+                }
+                continue;
+            };
+            let (group, aggregates) = (&mut self.groups.0[number], &self.group.aggregates);
+            group.add_saved(exec, aggregates, number, &mut self.distinct, row)?;
+        }
+        self.finish(exec)
+    }
+
+    /// Leaves the next group in its slot; false if there is none.
+    pub(super) fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        loop {
+            if let Some(group) = self.groups.0.get_mut(self.at) {
+                exec.check_interrupt()?;
+                self.at += 1;
+                let mut group = std::mem::take(group);
+                group.finish(exec, self.group.slot, usize::MAX, false)?;
+                return Ok(true);
+            }
+            let Some((hashing, part)) = self.parts.pop() else {
+                self.clear();
+                return Ok(false);
+            };
+            self.read_part(exec, hashing, &part)?;
+        }
+    }
+}
+
+/// The key of a row that was put aside, and the values.
+fn split_entry(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = entry.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*len) as usize)
+}

@@ -1,0 +1,1 @@
+CREATE OR REPLACE VIEW adults AS SELECT * FROM person WHERE born < '2000-01-01';
