@@ -44,7 +44,9 @@ pub struct Fields {
     input: BufReader<Interruptible>,
     /// Bytes that were looked at and given back, the next one last.
     given_back: Vec<u8>,
-    format: FileFormat,
+    format: Arc<FileFormat>,
+    /// The bytes that may end a field, or mean something within one.
+    special: [bool; 256],
     /// For the fields of a row.
     charge: Charge,
     account: Arc<MemoryAccount>,
@@ -80,10 +82,17 @@ impl Fields {
             source,
             interrupt: Arc::clone(&session.interrupt),
         };
+        let mut special = [false; 256];
+        let ends = [&format.fields_terminated, &format.lines_terminated];
+        let ends = ends.into_iter().filter_map(|end| end.first().copied());
+        for byte in ends.chain(format.enclosed).chain(format.escaped) {
+            special[usize::from(byte)] = true;
+        }
         Fields {
             input: BufReader::with_capacity(64 << 10, source),
             given_back: Vec::new(),
-            format,
+            format: Arc::new(format),
+            special,
             charge: Charge::default(),
             account: Arc::clone(&session.memory),
         }
@@ -93,15 +102,29 @@ impl Fields {
         if let Some(byte) = self.given_back.pop() {
             return Ok(Some(byte));
         }
-        let buffer = self.input.fill_buf().map_err(|error| match error.kind() {
-            io::ErrorKind::Interrupted => Error::query_interrupted(),
-            _ => Error::engine_error(error),
-        })?;
+        let buffer = self.input.fill_buf().map_err(not_read)?;
         let first = buffer.first().copied();
         if first.is_some() {
             self.input.consume(1);
         }
         Ok(first)
+    }
+
+    /// Takes the bytes of a field that come next and mean themselves, as far as they are read.
+    fn take_plain(&mut self, field: &mut Vec<u8>) -> Result<()> {
+        if !self.given_back.is_empty() {
+            return Ok(());
+        }
+        let buffer = self.input.fill_buf().map_err(not_read)?;
+        let special = buffer
+            .iter()
+            .position(|byte| self.special[usize::from(*byte)]);
+        let plain = &buffer[..special.unwrap_or(buffer.len())];
+        self.charge.reserve(&self.account, field, plain.len())?;
+        field.extend_from_slice(plain);
+        let taken = plain.len();
+        self.input.consume(taken);
+        Ok(())
     }
 
     /// Takes `text` if it comes next. Nothing is taken otherwise.
@@ -132,8 +155,8 @@ impl Fields {
 
     /// Skips to behind the next line's end.
     pub fn skip_line(&mut self) -> Result<()> {
-        let end = self.format.lines_terminated.clone();
-        while !self.take_end(&end)? {
+        let format = Arc::clone(&self.format);
+        while !self.take_end(&format.lines_terminated)? {
             if self.next()?.is_none() {
                 break;
             }
@@ -160,8 +183,9 @@ impl Fields {
     fn begin_row(&mut self, row: &mut Vec<Field>) -> Result<bool> {
         row.clear();
         self.charge.clear();
-        let start = self.format.lines_starting.clone();
-        while !start.is_empty() && !self.take(&start)? {
+        let format = Arc::clone(&self.format);
+        let start = &format.lines_starting;
+        while !start.is_empty() && !self.take(start)? {
             if self.next()?.is_none() {
                 return Ok(false);
             }
@@ -178,12 +202,13 @@ impl Fields {
         let total = widths
             .iter()
             .fold(0, |sum: usize, width| sum.saturating_add(*width));
-        let end = self.format.lines_terminated.clone();
+        let format = Arc::clone(&self.format);
+        let end = &format.lines_terminated;
         let mut bytes = Vec::new();
         let mut has_ended = false;
         while bytes.len() < total {
             self.charge.reserve(&self.account, &mut bytes, 1)?;
-            has_ended = self.take_end(&end)?;
+            has_ended = self.take_end(end)?;
             let next = match has_ended {
                 true => None,
                 false => self.next()?,
@@ -217,16 +242,14 @@ impl Fields {
 
     /// Takes the line's end if it comes next.
     fn line_ends(&mut self) -> Result<bool> {
-        let end = self.format.lines_terminated.clone();
-        Ok(self.take_end(&end)? || self.is_at_end()?)
+        let format = Arc::clone(&self.format);
+        Ok(self.take_end(&format.lines_terminated)? || self.is_at_end()?)
     }
 
     fn field(&mut self) -> Result<(Field, Ended)> {
-        let (field_end, line_end) = (
-            self.format.fields_terminated.clone(),
-            self.format.lines_terminated.clone(),
-        );
-        let enclosed = match self.format.enclosed {
+        let format = Arc::clone(&self.format);
+        let (field_end, line_end) = (&format.fields_terminated, &format.lines_terminated);
+        let enclosed = match format.enclosed {
             Some(quote) => self.take(&[quote])?.then_some(quote),
             None => None,
         };
@@ -234,13 +257,14 @@ impl Fields {
         // Escapes that stand for NULL only where they are all of the field.
         let mut nulls = 0;
         let ended = loop {
+            self.take_plain(&mut bytes)?;
             // What follows adds at most one byte.
             self.charge.reserve(&self.account, &mut bytes, 1)?;
             if enclosed.is_none() {
-                if self.take_end(&field_end)? {
+                if self.take_end(field_end)? {
                     break Ended::Field;
                 }
-                if self.take_end(&line_end)? {
+                if self.take_end(line_end)? {
                     break Ended::Line;
                 }
             }
@@ -251,16 +275,16 @@ impl Fields {
                 // A doubled quote is one; a quote that nothing ends behind is itself.
                 if self.take(&[byte])? {
                     bytes.push(byte);
-                } else if self.take_end(&field_end)? {
+                } else if self.take_end(field_end)? {
                     break Ended::Field;
-                } else if self.take_end(&line_end)? {
+                } else if self.take_end(line_end)? {
                     break Ended::Line;
                 } else if self.is_at_end()? {
                     break Ended::File;
                 } else {
                     bytes.push(byte);
                 }
-            } else if Some(byte) == self.format.escaped {
+            } else if Some(byte) == format.escaped {
                 match self.next()? {
                     None => bytes.push(byte),
                     Some(b'N') => {
@@ -277,13 +301,20 @@ impl Fields {
         // The word is NULL where an escape can't say so, or quotes tell it from the text.
         let is_word = enclosed.is_none()
             && bytes == b"NULL"
-            && (self.format.enclosed.is_some() || self.format.escaped.is_none());
+            && (format.enclosed.is_some() || format.escaped.is_none());
         let field = if is_escaped_null || is_word {
             Field::Null
         } else {
             Field::Bytes(bytes)
         };
         Ok((field, ended))
+    }
+}
+
+fn not_read(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::Interrupted => Error::query_interrupted(),
+        _ => Error::engine_error(error),
     }
 }
 
