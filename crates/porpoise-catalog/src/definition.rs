@@ -29,6 +29,7 @@ use porpoise_storage::SpaceId;
 use porpoise_types::{Added, Collation, DataType, KeyBuf, RowLayout, Value, encode_key_part};
 
 use crate::Statistics;
+use crate::record::DroppedRecord;
 
 /// A schema (database), without what is in it.
 #[derive(Clone, Debug)]
@@ -65,7 +66,9 @@ pub struct Table {
     /// What the table's rows refer to. For the tables that refer to it see
     /// [`super::Catalog::children`].
     pub foreign_keys: Vec<ForeignKey>,
-    /// The stored row: every column, virtual generated ones included, in definition order.
+    /// Columns that rows still have room for.
+    pub dropped: Vec<DroppedRecord>,
+    /// The stored row: every column, virtual generated ones included.
     pub layout: Arc<RowLayout>,
     /// The default of its text columns.
     pub collation: Collation,
@@ -143,6 +146,8 @@ pub struct Column {
     pub comment: String,
     /// ALTER TABLE added it and left the rows as they were.
     pub added: Option<Added>,
+    /// Where it lies in rows: [`StoredColumn::place`](porpoise_types::StoredColumn::place).
+    pub place: u16,
 }
 
 impl Column {
@@ -331,6 +336,13 @@ impl Index {
 }
 
 impl Table {
+    /// In how many steps columns were added to rows that stayed as they were, or dropped from them.
+    pub fn row_versions(&self) -> usize {
+        let mut dropped: Vec<u16> = self.dropped.iter().map(|column| column.step).collect();
+        dropped.dedup();
+        self.layout.steps() + dropped.len()
+    }
+
     /// `None`: rows lie under hidden row numbers.
     pub fn primary_key(&self) -> Option<&Index> {
         self.indexes

@@ -14,12 +14,13 @@
 
 mod type_record;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_core::error::Result;
 use porpoise_storage::SpaceId;
-use porpoise_types::{Added, Collation, DataType, RowLayout, Value};
+use porpoise_types::{Added, Collation, DataType, RowLayout, StoredColumn, Value};
 use serde::{Deserialize, Serialize};
 
 use super::definition::*;
@@ -56,6 +57,9 @@ pub struct TableRecord {
     pub space: u32,
     /// In definition order, hidden ones last.
     pub columns: Vec<ColumnRecord>,
+    /// Columns that rows still have room for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedRecord>,
     /// The primary key, where there is one, is the first.
     #[serde(default)]
     pub indexes: Vec<IndexRecord>,
@@ -118,9 +122,27 @@ pub struct ColumnRecord {
     /// ALTER TABLE added the column and left the rows as they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added: Option<AddedRecord>,
+    /// Where the column lies in rows: [`StoredColumn::place`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub place: u16,
     /// Where ALTER TABLE took the column from: its position in the old table.
     #[serde(skip)]
     pub origin: Option<usize>,
+}
+
+/// A column that ALTER TABLE dropped while it left the rows as they were.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DroppedRecord {
+    /// What its values were.
+    #[serde(with = "TypeRecord")]
+    pub ty: DataType,
+    /// ALTER TABLE had added it in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<AddedRecord>,
+    /// Where it lies in rows: [`StoredColumn::place`].
+    pub place: u16,
+    /// Those of one ALTER TABLE have the same number; later ones a higher.
+    pub step: u16,
 }
 
 /// A column's default as the dictionary keeps it; see [`ColumnDefault`].
@@ -274,6 +296,10 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
+fn is_zero(number: &u16) -> bool {
+    *number == 0
+}
+
 impl DefaultRecord {
     /// For serde: a column without a default is written without the field.
     pub fn is_none(&self) -> bool {
@@ -299,6 +325,14 @@ impl AddedRecord {
     /// The record of how a column of this type was added.
     pub fn of(added: &Added, ty: &DataType) -> AddedRecord {
         AddedRecord::new(added.step, added.value.clone(), ty)
+    }
+
+    fn bound(&self, ty: &DataType) -> Added {
+        let value = self.value.as_ref();
+        Added {
+            step: self.step,
+            value: value.map_or(Value::Null, |row| value_of_row(row, ty)),
+        }
     }
 }
 
@@ -334,11 +368,26 @@ impl TableRecord {
             .position(|column| column.name.eq_ignore_ascii_case(name))
     }
 
-    /// No row lies in the table's space that was written before a column was added.
-    pub fn forget_added(&mut self) {
+    /// No row lies in the table's space that was written before its columns were what they are.
+    pub fn forget_alterations(&mut self) {
         for column in &mut self.columns {
             column.added = None;
+            column.place = 0;
         }
+        self.dropped.clear();
+    }
+
+    /// In how many steps columns were added to rows that stayed as they were, or dropped from them.
+    pub fn row_versions(&self) -> usize {
+        let added = self
+            .columns
+            .iter()
+            .filter_map(|column| column.added.as_ref());
+        let dropped = self.dropped.iter();
+        let gone = dropped.clone().filter_map(|column| column.added.as_ref());
+        let added: BTreeSet<u16> = added.chain(gone).map(|added| added.step).collect();
+        let dropped: BTreeSet<u16> = dropped.map(|column| column.step).collect();
+        added.len() + dropped.len()
     }
 
     /// The position of the index of that name, in any case.
@@ -369,6 +418,7 @@ impl TableRecord {
                 .enumerate()
                 .map(column_record)
                 .collect(),
+            dropped: table.dropped.clone(),
             indexes: table
                 .indexes
                 .iter()
@@ -392,13 +442,8 @@ impl TableRecord {
     /// Makes the table that plans are made for. `state` is what outlives versions of the same
     /// table.
     pub fn bind(&self, state: Arc<TableState>, binder: BindExpression) -> Result<Table> {
-        let types: Vec<DataType> = self
-            .columns
-            .iter()
-            .map(|column| column.ty.clone())
-            .collect();
         let columns: Vec<Column> = self.columns.iter().map(bound_column).collect();
-        let layout = RowLayout::grown(&types, |column| columns[column].added.as_ref());
+        let layout = layout(&columns, &self.dropped);
         let mut table = Table {
             id: TableId(self.id),
             version: self.version,
@@ -406,6 +451,7 @@ impl TableRecord {
             name: self.name.clone(),
             space: SpaceId(self.space),
             columns,
+            dropped: self.dropped.clone(),
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: self
@@ -560,6 +606,7 @@ fn column_record((position, column): (usize, &Column)) -> ColumnRecord {
         hidden: column.hidden,
         comment: column.comment.clone(),
         added: (column.added.as_ref()).map(|added| AddedRecord::of(added, &column.ty)),
+        place: column.place,
         origin: Some(position),
     }
 }
@@ -611,6 +658,28 @@ fn foreign_key_record(table: &Table, key: &ForeignKey) -> ForeignKeyRecord {
     }
 }
 
+/// How the rows of a table lie that has these columns, and had those that were dropped.
+fn layout(columns: &[Column], dropped: &[DroppedRecord]) -> RowLayout {
+    let stored = columns.iter().map(|column| StoredColumn {
+        ty: &column.ty,
+        added: column.added.as_ref(),
+        place: column.place,
+    });
+    let columns: Vec<StoredColumn<'_>> = stored.collect();
+    let added = dropped.iter().map(|column| {
+        let added = column.added.as_ref();
+        added.map(|added| added.bound(&column.ty))
+    });
+    let added: Vec<Option<Added>> = added.collect();
+    let stored = dropped.iter().zip(&added);
+    let stored = stored.map(|(column, added)| StoredColumn {
+        ty: &column.ty,
+        added: added.as_ref(),
+        place: column.place,
+    });
+    RowLayout::altered(&columns, &stored.collect::<Vec<_>>())
+}
+
 /// A column without its expressions, which are bound when the table has all its columns.
 fn bound_column(column: &ColumnRecord) -> Column {
     let default = match &column.default {
@@ -631,10 +700,8 @@ fn bound_column(column: &ColumnRecord) -> Column {
         visible: !column.invisible,
         hidden: column.hidden,
         comment: column.comment.clone(),
-        added: column.added.as_ref().map(|added| Added {
-            step: added.step,
-            value: (added.value.as_ref()).map_or(Value::Null, |row| value_of_row(row, &column.ty)),
-        }),
+        added: (column.added.as_ref()).map(|added| added.bound(&column.ty)),
+        place: column.place,
     }
 }
 

@@ -40,6 +40,7 @@ pub fn column(def: &ast::ColumnDef, cx: &mut TypeContext<'_>) -> Result<ColumnRe
         hidden: false,
         comment,
         added: None,
+        place: 0,
         origin: None,
         ty,
     };

@@ -79,6 +79,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         name: name.table.clone(),
         space: 0,
         columns: Vec::new(),
+        dropped: Vec::new(),
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
@@ -416,6 +417,7 @@ fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
         hidden: false,
         comment: String::new(),
         added: None,
+        place: 0,
         origin: None,
     };
     if let Some(Relation::Table(table)) = source {
@@ -472,7 +474,7 @@ pub fn create_like(
     let source = ddl.table(&source)?;
     let mut record = TableRecord::of(&source);
     record.foreign_keys.clear();
-    record.forget_added();
+    record.forget_alterations();
     for index in &mut record.indexes {
         index.implicit = false;
     }

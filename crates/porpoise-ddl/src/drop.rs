@@ -153,7 +153,7 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
     let mut record = TableRecord::of(&table);
     record.version = ddl.shared.dictionary.next_version();
     record.space = ddl.shared.store.allocate_space().0;
-    record.forget_added();
+    record.forget_alterations();
     for index in &mut record.indexes {
         index.space = match index.kind {
             IndexKind::Primary => record.space,

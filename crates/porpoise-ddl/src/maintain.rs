@@ -12,6 +12,7 @@ use porpoise_sql::ast::{self, Maintenance};
 use porpoise_storage::{Direction, Snapshot, SpaceId};
 use porpoise_types::{DataType, Value};
 
+use crate::alter;
 use crate::check_table::{self, Depth};
 use crate::statistics::{self, ANALYZED_ENTRIES_MAX, Effort};
 use crate::{Ddl, Name};
@@ -95,7 +96,16 @@ pub fn maintain(
                         "note",
                         "Table does not support optimize, doing recreate + analyze instead".into(),
                     );
+                    if let Err(error) = recreate(ddl, name, &table) {
+                        interrupted(ddl)?;
+                        tell("Error", error.message().into());
+                        tell("status", "Operation failed".into());
+                        continue;
+                    }
                 }
+                let Some(Some(table)) = find(ddl, name) else {
+                    continue;
+                };
                 let effort = Effort {
                     entries_max: ANALYZED_ENTRIES_MAX,
                     values_bytes_max: ddl.session.histogram_generation_max_mem_size,
@@ -112,6 +122,19 @@ pub fn maintain(
         given_back?;
     }
     Ok((columns(), rows))
+}
+
+/// Copies the rows, where columns were added to them or dropped from them that lie in parts of their own
+/// or left room. Other rows are no shorter when they are copied.
+fn recreate(ddl: &mut Ddl<'_>, name: &Name, table: &Table) -> Result<()> {
+    if table.row_versions() == 0 {
+        return Ok(());
+    }
+    let name = ast::ObjectName {
+        schema: Some(ast::Ident(name.schema.clone())),
+        name: ast::Ident(name.table.clone()),
+    };
+    alter::alter(ddl, &name, &[ast::AlterAction::Force], None).map(|_| ())
 }
 
 /// The columns of the results of ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE.
@@ -167,7 +190,7 @@ pub(super) fn interrupted(ddl: &Ddl<'_>) -> Result<()> {
     }
 }
 
-/// CHECKSUM TABLE: a number that changes with any row.
+/// CHECKSUM TABLE: a number that changes with any value of any row, and not with how rows lie.
 fn checksum(ddl: &mut Ddl<'_>, names: &[Name]) -> Result<Rows> {
     let mut rows = Vec::new();
     for name in names {
@@ -175,9 +198,11 @@ fn checksum(ddl: &mut Ddl<'_>, names: &[Name]) -> Result<Rows> {
             Some(Some(table)) => {
                 let snapshot = ddl.shared.store.snapshot();
                 let mut sum = 0u32;
+                let columns = table.columns.len();
                 each(&snapshot, table.space, |_, row| {
                     interrupted(ddl)?;
-                    sum = sum.wrapping_add(fnv(row));
+                    let values = (0..columns).map(|column| table.layout.raw(row, column));
+                    sum = sum.wrapping_add(fnv(values));
                     Ok(true)
                 })?;
                 Value::UInt(u64::from(sum))
@@ -197,9 +222,14 @@ fn checksum(ddl: &mut Ddl<'_>, names: &[Name]) -> Result<Rows> {
     Ok((columns, rows))
 }
 
-/// FNV-1a: the same for the same bytes on every machine and in every version.
-fn fnv(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811C_9DC5, |hash, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+/// FNV-1a: the same for the same values on every machine and in every version.
+fn fnv<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> u32 {
+    let add = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    values.fold(0x811C_9DC5, |hash, value| match value {
+        None => add(hash, &0),
+        Some(bytes) => {
+            let head = (bytes.len() as u64 + 1).to_le_bytes();
+            bytes.iter().fold(head.iter().fold(hash, add), add)
+        }
     })
 }

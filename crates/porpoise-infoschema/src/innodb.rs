@@ -127,7 +127,7 @@ fn tables(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
             Value::UInt(0),
             text("Single"),
             Value::Int(0),
-            Value::Int(table.layout.steps() as i64),
+            Value::Int(table.row_versions() as i64),
         ];
         row(exec, &values)?;
     }

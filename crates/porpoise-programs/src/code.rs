@@ -422,5 +422,6 @@ pub fn slot(name: &str, ty: DataType) -> Column {
         hidden: false,
         comment: String::new(),
         added: None,
+        place: 0,
     }
 }

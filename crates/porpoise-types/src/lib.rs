@@ -78,7 +78,7 @@ pub use decimal::{Decimal, Rounding};
 pub use json::path::JsonPath;
 pub use json::{Json, JsonError, JsonValue};
 pub use key::{KeyBuf, decode_key_part, encode_key_part, skip_key_part, successor_of_prefix};
-pub use row::{Added, EXTENSIONS_MAX, KeptColumns, RowLayout, stored};
+pub use row::{Added, KeptColumns, ROW_VERSIONS_MAX, RowLayout, StoredColumn, stored};
 pub use store::{StoreError, store};
 pub use temporal::{Date, DateMode, DateTime, Interval, IntervalUnit, Time, TimeZone};
 pub use value::Value;

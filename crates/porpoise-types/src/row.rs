@@ -20,6 +20,10 @@
 //!  │ the first columns                           │ those of the first step                     │
 //! ```
 //!
+//! Columns may be dropped and moved without touching the rows, too. A dropped one keeps its room, which
+//! is NULL in rows that are written from then on; and columns lie in the order of their numbers
+//! ([`StoredColumn::place`]), whatever their order in the table is.
+//!
 //! What a column is stored as:
 //!
 //! | type | stored as |
@@ -46,9 +50,10 @@ use compact_str::CompactString;
 /// The longest a row can get: ends are 32-bit.
 pub const ROW_BYTES_MAX: usize = u32::MAX as usize;
 
-/// Steps in which columns may be added before the rows are to be written anew: each is walked over
-/// when a column of a later one is read. MySQL's limit is the same (8.4 manual, 17.12.1).
-pub const EXTENSIONS_MAX: usize = 64;
+/// Steps in which columns may be added or dropped before the rows are to be written anew: a step of
+/// added ones is walked over when a column of a later one is read, and dropped ones keep their room.
+/// MySQL's limit is the same (8.4 manual, 17.12.1).
+pub const ROW_VERSIONS_MAX: usize = 64;
 
 /// Where a column lies; `null` is the number of its null bit.
 #[derive(Clone, Copy, Debug)]
@@ -73,8 +78,13 @@ enum Slot {
 /// Where each column of a table lies in its rows.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
+    /// Of the columns, then of the dropped ones.
     types: Vec<DataType>,
     slots: Vec<Slot>,
+    /// How many columns there are, those that were dropped left out.
+    columns: usize,
+    /// The columns in no extension, as they lie one behind the other.
+    order: Vec<u16>,
     ends_at: u32,
     data_at: u32,
     extensions: Vec<Extension>,
@@ -83,7 +93,7 @@ pub struct RowLayout {
 /// Columns that were added together.
 #[derive(Clone, Debug)]
 struct Extension {
-    /// Their positions in the table.
+    /// Their positions in the table, as they lie one behind the other.
     columns: Vec<usize>,
     layout: RowLayout,
     /// What a row has that ends ahead of it.
@@ -97,6 +107,17 @@ pub struct Added {
     pub step: u16,
     /// The value in rows that were written before; of the column's type.
     pub value: Value,
+}
+
+/// A column of rows that were there when their table was altered.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredColumn<'a> {
+    /// What its values are.
+    pub ty: &'a DataType,
+    /// How it came to the rows; `None` for one that all of them have.
+    pub added: Option<&'a Added>,
+    /// Columns lie in the order of these numbers; those of one number in the order of the table.
+    pub place: u16,
 }
 
 fn fixed_width(ty: &DataType) -> Option<u32> {
@@ -133,28 +154,30 @@ fn fixed_width(ty: &DataType) -> Option<u32> {
 impl RowLayout {
     /// The layout of rows of these columns.
     pub fn new(types: &[DataType]) -> RowLayout {
-        RowLayout::grown(types, |_| None)
+        let column = |ty| StoredColumn {
+            ty,
+            added: None,
+            place: 0,
+        };
+        let columns: Vec<StoredColumn<'_>> = types.iter().map(column).collect();
+        RowLayout::altered(&columns, &[])
     }
 
-    /// The layout of rows of these columns, some of which were added when rows were there.
-    pub fn grown<'a>(types: &[DataType], added: impl Fn(usize) -> Option<&'a Added>) -> RowLayout {
-        let is_first = |column: &usize| added(*column).is_none();
-        let first_columns = (0..types.len()).filter(is_first).count();
-        let mut at = first_columns.div_ceil(8) as u32;
-        let (mut variables, mut null) = (0, 0);
-        let mut steps: Vec<(u16, Vec<usize>)> = Vec::new();
-        let mut slots = Vec::with_capacity(types.len());
-        for (column, ty) in types.iter().enumerate() {
-            if let Some(added) = added(column) {
-                match steps.iter_mut().find(|(step, _)| *step == added.step) {
-                    Some((_, columns)) => columns.push(column),
-                    None => steps.push((added.step, vec![column])),
-                }
-                let (extension, n) = (0, 0);
-                slots.push(Slot::Added { extension, n });
-                continue;
-            }
-            slots.push(match fixed_width(ty) {
+    /// The layout of rows of a table that got and lost columns when rows were there.
+    pub fn altered(columns: &[StoredColumn<'_>], dropped: &[StoredColumn<'_>]) -> RowLayout {
+        let all: Vec<&StoredColumn<'_>> = columns.iter().chain(dropped).collect();
+        let mut placed: Vec<u16> = (0..all.len() as u16).collect();
+        placed.sort_by_key(|&column| all[usize::from(column)].place);
+        let (added, order): (Vec<u16>, Vec<u16>) = placed
+            .into_iter()
+            .partition(|&column| all[usize::from(column)].added.is_some());
+        let types: Vec<DataType> = all.iter().map(|column| column.ty.clone()).collect();
+        let mut slots = vec![Slot::Added { extension: 0, n: 0 }; all.len()];
+        let mut at = order.len().div_ceil(8) as u32;
+        let mut variables = 0;
+        for (null, &column) in (0..).zip(&order) {
+            let column = usize::from(column);
+            slots[column] = match fixed_width(&types[column]) {
                 Some(width) => {
                     at += width;
                     Slot::Fixed {
@@ -168,8 +191,16 @@ impl RowLayout {
                     let n = variables - 1;
                     Slot::Variable { n, null }
                 }
-            });
-            null += 1;
+            };
+        }
+        let mut steps: Vec<(u16, Vec<usize>)> = Vec::new();
+        for column in added {
+            let column = usize::from(column);
+            let step = all[column].added.map_or(0, |added| added.step);
+            match steps.iter_mut().find(|(known, _)| *known == step) {
+                Some((_, columns)) => columns.push(column),
+                None => steps.push((step, vec![column])),
+            }
         }
         steps.sort_unstable_by_key(|(step, _)| *step);
         let mut extensions = Vec::with_capacity(steps.len());
@@ -178,7 +209,7 @@ impl RowLayout {
                 slots[*column] = Slot::Added { extension, n };
             }
             let added_types: Vec<_> = columns.iter().map(|&at| types[at].clone()).collect();
-            let values = columns.iter().filter_map(|&at| added(at));
+            let values = columns.iter().filter_map(|&at| all[at].added);
             let values: Vec<Value> = values.map(|added| added.value.clone()).collect();
             let layout = RowLayout::new(&added_types);
             let mut missing = Vec::new();
@@ -190,8 +221,10 @@ impl RowLayout {
             });
         }
         RowLayout {
-            types: types.to_vec(),
+            types,
             slots,
+            columns: columns.len(),
+            order,
             ends_at: at,
             data_at: at + 4 * u32::from(variables),
             extensions,
@@ -200,7 +233,7 @@ impl RowLayout {
 
     /// The columns' types.
     pub fn types(&self) -> &[DataType] {
-        &self.types
+        &self.types[..self.columns]
     }
 
     /// The number of steps in which columns were added.
@@ -223,7 +256,7 @@ impl RowLayout {
     /// Appends the row's bytes to `out`. Values must be of their columns' types, as
     /// [`store`](crate::store()) makes them; missing ones are NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) {
-        debug_assert!(values.len() == self.types.len());
+        debug_assert!(values.len() == self.columns);
         self.encode_first(|column| values.get(column), out);
         for extension in &self.extensions {
             let value = |n: usize| values.get(extension.columns[n]);
@@ -235,10 +268,10 @@ impl RowLayout {
     fn encode_first<'a>(&self, value: impl Fn(usize) -> Option<&'a Value>, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.data_at as usize, 0);
-        for (column, slot) in self.slots.iter().enumerate() {
+        for column in self.order.iter().map(|&column| usize::from(column)) {
             let value = value(column).unwrap_or(&Value::Null);
             let ty = &self.types[column];
-            let null = match *slot {
+            let null = match self.slots[column] {
                 Slot::Fixed { at, width, null } => {
                     if !value.is_null() {
                         let at = start + at as usize;
@@ -340,11 +373,13 @@ impl RowLayout {
     /// Whether two rows have the same bytes in every column.
     pub fn is_same(&self, a: &[u8], b: &[u8]) -> bool {
         let is_same = |column| self.raw(a, column) == self.raw(b, column);
-        a == b || !self.extensions.is_empty() && (0..self.slots.len()).all(is_same)
+        let has_changed = !self.extensions.is_empty() || self.columns < self.slots.len();
+        a == b || has_changed && (0..self.columns).all(is_same)
     }
 
     /// The first column that can't be what was stored: its bytes lie outside of the row, or are no
-    /// text where one is due. Columns past the last stand for bytes that belong to none.
+    /// text where one is due. Columns past the last stand for dropped ones, and for bytes that belong to
+    /// none.
     pub fn first_corrupt_column(&self, row: &[u8]) -> Option<usize> {
         let mut at = match self.check_first(row) {
             Ok(len) => len,
@@ -370,8 +405,8 @@ impl RowLayout {
     /// that is corrupt.
     fn check_first(&self, row: &[u8]) -> std::result::Result<usize, usize> {
         let mut end = 0;
-        for (column, slot) in self.slots.iter().enumerate() {
-            match *slot {
+        for column in self.order.iter().map(|&column| usize::from(column)) {
+            match self.slots[column] {
                 Slot::Fixed { .. } => {}
                 Slot::Variable { n, .. } => {
                     let next = read_u32(row, self.ends_at as usize + 4 * n as usize);
@@ -397,7 +432,7 @@ impl RowLayout {
 
     /// All columns, appended to `out`.
     pub fn decode(&self, row: &[u8], out: &mut Vec<Value>) {
-        out.extend((0..self.types.len()).map(|c| self.get(row, c)));
+        out.extend((0..self.columns).map(|column| self.get(row, column)));
     }
 }
 
@@ -712,8 +747,15 @@ mod tests {
                         (step > 0).then_some(Added { step, value })
                     })
                     .collect();
-                let layout = RowLayout::grown(&kept, |column| added[column].as_ref());
-                (layout, columns)
+                let stored = kept.iter().zip(&added).map(|(ty, added)| StoredColumn {
+                    ty,
+                    added: added.as_ref(),
+                    place: 0,
+                });
+                (
+                    RowLayout::altered(&stored.collect::<Vec<_>>(), &[]),
+                    columns,
+                )
             })
             .collect()
     }
@@ -823,6 +865,61 @@ mod tests {
             }
             for len in 0..row.len() {
                 let _ = last.copy_kept(&row[..len], &kept, &mut copy);
+            }
+        }
+
+        #[test]
+        fn columns_that_are_left_and_moved_keep_their_places(
+            keys in proptest::collection::vec(any::<u8>(), 12),
+            added in any::<u16>(),
+            read in any::<u16>(),
+        ) {
+            let (types, values) = (every_type(), example());
+            let step = |column: usize| (added >> column & 1 == 1).then_some(Added {
+                step: 1 + column as u16 % 2,
+                value: values[column].clone(),
+            });
+            let steps: Vec<Option<Added>> = (0..12).map(step).collect();
+            let stored = |column: usize| StoredColumn {
+                ty: &types[column],
+                added: steps[column].as_ref(),
+                place: column as u16,
+            };
+            let before = RowLayout::altered(&(0..12).map(stored).collect::<Vec<_>>(), &[]);
+            let mut kept: Vec<usize> = (0..12).filter(|&at| !keys[at].is_multiple_of(3)).collect();
+            kept.sort_by_key(|&at| keys[at]);
+            let gone: Vec<_> = (0..12).filter(|at| !kept.contains(at)).map(stored).collect();
+            let after: Vec<_> = kept.iter().map(|&at| stored(at)).collect();
+            let after = RowLayout::altered(&after, &gone);
+            let expected: Vec<Value> = kept.iter().map(|&at| values[at].clone()).collect();
+
+            let (mut old, mut new, mut back) = (Vec::new(), Vec::new(), Vec::new());
+            before.encode(&values, &mut old);
+            after.encode(&expected, &mut new);
+            for row in [&old, &new] {
+                back.clear();
+                after.decode(row, &mut back);
+                prop_assert_eq!(&back, &expected);
+                prop_assert_eq!(after.first_corrupt_column(row), None);
+            }
+            prop_assert!(after.is_same(&old, &new));
+            let columns: Vec<usize> = (0..kept.len()).collect();
+            let mut copied = Vec::new();
+            after.encode_columns(&after, &old, &columns, &mut copied);
+            prop_assert_eq!(&copied, &new);
+            for (column, value) in expected.iter().enumerate() {
+                after.set(&mut old, column, &Value::Null);
+                prop_assert!(after.is_null(&old, column));
+                after.set(&mut old, column, value);
+                prop_assert!(after.is_same(&old, &new));
+                prop_assert_eq!(after.first_corrupt_column(&old), None);
+            }
+            let is_read = |column: usize| read >> column & 1 == 1;
+            if let Some(parts) = after.kept(is_read) {
+                prop_assert!(after.copy_kept(&old, &parts, &mut copied));
+                for column in columns.into_iter().filter(|column| is_read(*column)) {
+                    prop_assert_eq!(after.get(&copied, column), expected[column].clone());
+                }
             }
         }
 

@@ -3,8 +3,8 @@
 //! 1. Every action edits the table's record, in the order written ([`edit`]). Other sessions go on
 //!    reading and writing, but none alters the table (SHARED_UPGRADABLE).
 //! 2. [`Work::of`] compares the result with the table, and says what must be done to the rows.
-//! 3. Nothing (names, defaults, comments, longer VARCHARs, new columns that have the same value in
-//!    all rows): the new definition takes the old spaces. New indexes only: they are built beside the table. Otherwise every row moves into new
+//! 3. Nothing (names, defaults, comments, longer VARCHARs, columns that are dropped or moved, or new and
+//!    of the same value in all rows): the new definition takes the old spaces. New indexes only: they are built beside the table. Otherwise every row moves into new
 //!    spaces. Where rows are looked at, writers wait from here on (SHARED_NO_WRITE).
 //! 4. When the last reader has left (EXCLUSIVE), one catalog change puts the new definition in
 //!    place and drops the spaces that it no longer needs.
@@ -25,11 +25,12 @@ use porpoise_mdl::{MdlTicket, Mode};
 use porpoise_planner::bind_table_expression;
 use porpoise_sql::ast;
 use porpoise_storage::SpaceId;
+use porpoise_types::ROW_VERSIONS_MAX;
 
 use crate::table;
 use crate::{Ddl, Name, copy, foreign_keys, lock, rename};
 use edit::{apply_options, edit, follow_columns};
-use work::{Work, copies_rows, do_work, next_step, place};
+use work::{Work, copies_rows, do_work, keep_places, next_step, place};
 
 /// What the actions ask for that the edited record does not hold.
 #[derive(Default)]
@@ -227,7 +228,7 @@ fn plan_work(
         _ => Work::Rebuild,
     };
     if work == Work::Rebuild {
-        record.forget_added();
+        record.forget_alterations();
     }
     check_algorithm(table, &record, &work, spec)?;
     let fresh = place(ddl, &mut record, &work);
@@ -251,8 +252,8 @@ fn plan_work(
     })
 }
 
-/// Gives new columns their value in the rows that are there, which don't have to be touched then.
-/// `false` if they have to.
+/// Has the rows stay as they are, though columns come, go and move: new ones have their value in all of
+/// the rows. `false` if that can't be.
 fn leave_rows(ddl: &mut Ddl<'_>, table: &Table, record: &mut TableRecord) -> Result<bool> {
     for column in &mut record.columns {
         // A column that is declared anew is the one that rows may be without.
@@ -261,24 +262,26 @@ fn leave_rows(ddl: &mut Ddl<'_>, table: &Table, record: &mut TableRecord) -> Res
             .and_then(|at| table.columns[at].added.as_ref());
         column.added = added.map(|added| AddedRecord::of(added, &column.ty));
     }
+    let places = table.columns.len() + table.dropped.len() + record.columns.len();
+    if places > usize::from(u16::MAX) {
+        return Ok(false);
+    }
+    keep_places(table, record);
     let is_new = |column: &ColumnRecord| column.origin.is_none();
-    if !record.columns.iter().any(is_new) {
-        return Ok(true);
+    if record.columns.iter().any(is_new) {
+        let step = next_step(record);
+        let bound = Arc::new(table::bind(record, Arc::clone(&table.state))?);
+        let values = copy::values_of_added(ddl, &bound, |at| is_new(&record.columns[at]));
+        // A copy says which row has no value, if there is one.
+        let Ok(values) = values else {
+            return Ok(false);
+        };
+        for (at, value) in values {
+            let column = &mut record.columns[at];
+            column.added = Some(AddedRecord::new(step, value, &column.ty));
+        }
     }
-    let Some(step) = next_step(record) else {
-        return Ok(false);
-    };
-    let bound = Arc::new(table::bind(record, Arc::clone(&table.state))?);
-    let values = copy::values_of_added(ddl, &bound, |at| is_new(&record.columns[at]));
-    // A copy says which row has no value, if there is one.
-    let Ok(values) = values else {
-        return Ok(false);
-    };
-    for (at, value) in values {
-        let column = &mut record.columns[at];
-        column.added = Some(AddedRecord::new(step, value, &column.ty));
-    }
-    Ok(true)
+    Ok(record.row_versions() <= ROW_VERSIONS_MAX)
 }
 
 /// Refuses what the named algorithm can't do (MySQL 8.4 manual, 15.1.9).

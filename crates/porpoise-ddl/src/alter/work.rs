@@ -1,14 +1,16 @@
 //! What an ALTER TABLE has to do to the rows: nothing, build indexes, or move every row into new
-//! spaces. Rows stay as they are where columns are added that have the same value in all of them
-//! ([`porpoise_types::RowLayout`]).
+//! spaces. Rows stay as they are where columns are dropped or moved, or added that have the same value in
+//! all of them ([`porpoise_types::RowLayout`]).
 
 use std::sync::Arc;
 
-use porpoise_catalog::record::{ColumnRecord, DefaultRecord, IndexRecord, TableRecord};
-use porpoise_catalog::{IndexKind, Table};
+use porpoise_catalog::record::{
+    AddedRecord, ColumnRecord, DefaultRecord, DroppedRecord, IndexRecord, TableRecord,
+};
+use porpoise_catalog::{Column, IndexKind, Table};
 use porpoise_core::error::Result;
 use porpoise_storage::SpaceId;
-use porpoise_types::{DataType, EXTENSIONS_MAX};
+use porpoise_types::DataType;
 
 use crate::{Ddl, copy, index_build};
 
@@ -23,15 +25,9 @@ pub(super) enum Work {
 
 impl Work {
     pub(super) fn of(table: &Table, record: &TableRecord) -> Work {
-        let kept = (0..record.columns.len())
+        let mut kept = (0..record.columns.len())
             .filter_map(|at| record.columns[at].origin.map(|origin| (origin, at)));
-        let keeps_columns = kept
-            .clone()
-            .map(|(origin, _)| origin)
-            .eq(0..table.columns.len())
-            && kept
-                .clone()
-                .all(|(origin, at)| keeps_rows(table, record, origin, at));
+        let keeps_columns = kept.all(|(origin, at)| keeps_rows(table, record, origin, at));
         let mut new_columns = record
             .columns
             .iter()
@@ -69,18 +65,70 @@ fn may_be_missing(column: &ColumnRecord) -> bool {
         && !matches!(column.default, DefaultRecord::Expression(_))
 }
 
-/// The step in which new columns are added to rows that stay as they are; `None` if there were so
-/// many that the rows are to be written anew.
-pub(super) fn next_step(record: &TableRecord) -> Option<u16> {
+/// Has the columns lie where they do in the rows, in whatever order the table has them now; those that
+/// it has no longer keep their room.
+pub(super) fn keep_places(table: &Table, record: &mut TableRecord) {
+    let lying = table.columns.iter().map(|column| column.place);
+    let lying: Vec<u16> = lying
+        .chain(table.dropped.iter().map(|column| column.place))
+        .collect();
+    let mut order: Vec<usize> = (0..lying.len()).collect();
+    order.sort_by_key(|&column| lying[column]);
+    let mut places = vec![0; lying.len()];
+    for (place, column) in (0..).zip(order) {
+        places[column] = place;
+    }
+    let (columns, dropped) = places.split_at(table.columns.len());
+    for (column, place) in record.dropped.iter_mut().zip(dropped) {
+        column.place = *place;
+    }
+    let steps = record.dropped.iter().map(|column| column.step);
+    let step = steps.max().map_or(1, |last| last + 1);
+    let is_kept = |at: usize| {
+        record
+            .columns
+            .iter()
+            .any(|column| column.origin == Some(at))
+    };
+    let gone = (0..table.columns.len()).filter(|&at| !is_kept(at));
+    let gone: Vec<DroppedRecord> = gone
+        .map(|at| {
+            let Column { ty, added, .. } = &table.columns[at];
+            DroppedRecord {
+                ty: ty.clone(),
+                added: added.as_ref().map(|added| AddedRecord::of(added, ty)),
+                place: columns[at],
+                step,
+            }
+        })
+        .collect();
+    record.dropped.extend(gone);
+    let mut next = lying.len() as u16;
+    for column in &mut record.columns {
+        column.place = column.origin.map_or(next, |origin| columns[origin]);
+        next += u16::from(column.origin.is_none());
+    }
+    // Numbers that say what the order says are left out.
+    if record.dropped.is_empty() && record.columns.is_sorted_by_key(|column| column.place) {
+        record
+            .columns
+            .iter_mut()
+            .for_each(|column| column.place = 0);
+    }
+}
+
+/// The step in which new columns are added to rows that stay as they are.
+pub(super) fn next_step(record: &TableRecord) -> u16 {
     let added = record
         .columns
         .iter()
         .filter_map(|column| column.added.as_ref());
-    let mut steps: Vec<u16> = added.map(|added| added.step).collect();
-    steps.sort_unstable();
-    steps.dedup();
-    let last = steps.last().copied().unwrap_or_default();
-    (steps.len() < EXTENSIONS_MAX).then_some(last + 1)
+    let gone = record
+        .dropped
+        .iter()
+        .filter_map(|column| column.added.as_ref());
+    let last = added.chain(gone).map(|added| added.step).max();
+    last.unwrap_or_default() + 1
 }
 
 /// Whether a column's stored values, in rows and in keys, are as good for its new definition.

@@ -121,6 +121,7 @@ fn add_hidden(
         hidden: true,
         comment: String::new(),
         added: None,
+        place: 0,
         origin: None,
     });
     name

@@ -1,10 +1,12 @@
 //! A database in memory, and sessions of it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use porpoise_catalog::{Relation, Table, create_text};
 use porpoise_core::error::Result;
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
+use porpoise_storage::Location;
 use porpoise_types::{DataType, Date, DateTime, Time};
 
 use crate::engine::{Engine, EngineOptions};
@@ -103,8 +105,17 @@ impl Db {
 
     /// A database whose server was started with variables set.
     pub fn with(variables: &[(&str, &str)]) -> Db {
+        Db::open(Location::Memory, variables)
+    }
+
+    /// One that lies in a folder.
+    pub fn in_folder(folder: &Path) -> Db {
+        Db::open(Location::Path(folder.join("data")), &[])
+    }
+
+    fn open(location: Location, variables: &[(&str, &str)]) -> Db {
         let engine = Engine::open(EngineOptions {
-            location: porpoise_storage::Location::Memory,
+            location,
             variables: variables
                 .iter()
                 .map(|(name, value)| (name.to_string(), value.to_string()))
@@ -113,7 +124,7 @@ impl Db {
         .expect("opens");
         let session = engine.connect(Login::default()).expect("connects");
         let mut db = Db { engine, session };
-        db.run("CREATE DATABASE d");
+        db.run("CREATE DATABASE IF NOT EXISTS d");
         db.run("USE d");
         db
     }

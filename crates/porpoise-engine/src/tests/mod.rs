@@ -1,7 +1,7 @@
 //! Tests of whole statements, over sessions of a database in memory.
 
 mod accounts;
-mod added_columns;
+mod altered_rows;
 mod binary_literals;
 mod column_changes;
 mod database;

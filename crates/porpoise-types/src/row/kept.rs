@@ -14,7 +14,8 @@ pub struct KeptColumns {
 impl RowLayout {
     /// What is kept for a reader of some columns; `None` where nothing is left out.
     pub fn kept(&self, is_read: impl Fn(usize) -> bool) -> Option<KeptColumns> {
-        let mut parts = vec![self.kept_of_first(&is_read)];
+        let is_read = |column: usize| column < self.columns && is_read(column);
+        let mut parts = vec![self.kept_of_first(is_read)];
         for extension in &self.extensions {
             let is_read = |n: usize| is_read(extension.columns[n]);
             parts.push(extension.layout.kept_of_first(is_read));
@@ -25,9 +26,9 @@ impl RowLayout {
 
     /// By variable column of those in no extension.
     fn kept_of_first(&self, is_read: impl Fn(usize) -> bool) -> Vec<bool> {
-        let columns = self.slots.iter().enumerate();
-        let variable = columns.filter(|(_, slot)| matches!(slot, Slot::Variable { .. }));
-        variable.map(|(column, _)| is_read(column)).collect()
+        let columns = self.order.iter().map(|&column| usize::from(column));
+        let variable = columns.filter(|&at| matches!(self.slots[at], Slot::Variable { .. }));
+        variable.map(is_read).collect()
     }
 
     /// Replaces `out` by a copy of a row without the variable columns that aren't kept. `false` for a

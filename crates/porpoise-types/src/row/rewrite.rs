@@ -32,7 +32,7 @@ impl RowLayout {
             }
         };
         let Some(null) = null else {
-            let mut values = Vec::with_capacity(self.types.len());
+            let mut values = Vec::with_capacity(self.columns);
             self.decode(row, &mut values);
             values[column] = value.clone();
             row.clear();
@@ -140,10 +140,11 @@ impl RowLayout {
         columns: &[usize],
         out: &mut Vec<u8>,
     ) {
-        debug_assert!(columns.len() == self.slots.len());
+        debug_assert!(columns.len() == self.columns);
         let stored = |to: usize| {
-            debug_assert!(from.types[columns[to]] == self.types[to]);
-            from.raw(row, columns[to])
+            let column = *columns.get(to)?;
+            debug_assert!(from.types[column] == self.types[to]);
+            from.raw(row, column)
         };
         self.copy_first(stored, out);
         for extension in &self.extensions {
@@ -156,12 +157,12 @@ impl RowLayout {
     fn copy_first<'a>(&self, stored: impl Fn(usize) -> Option<&'a [u8]>, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.data_at as usize, 0);
-        for (column, slot) in self.slots.iter().enumerate() {
+        for column in self.order.iter().map(|&column| usize::from(column)) {
             let (is_null, stored) = match stored(column) {
                 Some(stored) => (false, stored),
                 None => (true, &[][..]),
             };
-            let null = match *slot {
+            let null = match self.slots[column] {
                 Slot::Fixed { at, null, .. } => {
                     let at = start + at as usize;
                     out[at..at + stored.len()].copy_from_slice(stored);
