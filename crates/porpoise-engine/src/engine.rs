@@ -291,6 +291,11 @@ impl Engine {
             })));
     }
 
+    /// Has `hook` called by a thread whose statement is likely to compute for long.
+    pub fn set_compute_hook(&self, hook: BlockHook) {
+        self.shared.locks.set_compute_hook(hook);
+    }
+
     /// Writes a checkpoint and lets the folder go.
     pub fn close(&self) -> Result<()> {
         Ok(self.shared.store.close()?)

@@ -158,10 +158,11 @@ pub struct Locks {
     /// The sessions that are connected.
     pub sessions: Processes,
     hook: RwLock<Option<BlockHook>>,
+    compute_hook: RwLock<Option<BlockHook>>,
 }
 
-/// Called on a thread that is about to wait for a lock, so that another thread takes over its event
-/// loop.
+/// Called on a thread that is about to wait for a lock, or to compute for long, so that another thread
+/// takes over its event loop.
 pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 
 impl Locks {
@@ -174,12 +175,26 @@ impl Locks {
             rows,
             sessions: Processes::default(),
             hook: RwLock::new(None),
+            compute_hook: RwLock::new(None),
         }
     }
 
     /// Has `hook` called before a thread waits.
     pub fn set_block_hook(&self, hook: BlockHook) {
         *self.hook.write() = Some(hook);
+    }
+
+    /// Has `hook` called before a thread computes for long.
+    pub fn set_compute_hook(&self, hook: BlockHook) {
+        *self.compute_hook.write() = Some(hook);
+    }
+
+    /// Tells the event loop that this thread is about to compute for long.
+    #[cold]
+    pub fn before_computing(&self) {
+        if let Some(hook) = &*self.compute_hook.read() {
+            hook();
+        }
     }
 
     /// Tells the event loop that this thread is about to wait.

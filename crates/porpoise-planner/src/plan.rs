@@ -37,6 +37,7 @@ use porpoise_types::{Charset, DataType, Json, KeptColumns, RowLayout};
 use crate::access::{Accesses, RoutineUse};
 use crate::file_format::FileFormat;
 use crate::foreign_keys::ForeignKeyGraph;
+use crate::optimize::ExpectedLong;
 pub use access::{
     Access, IndexCondition, KeyBound, KeyOperation, KeyPart, KeyRange, KeySource, OnLocked,
     RowLock, Scan, SkipScan, Taken,
@@ -89,6 +90,8 @@ pub struct Plan {
     pub fixed_parameters: Vec<usize>,
     /// What planning warned of: optimizer hints that can't be followed.
     pub warnings: Vec<Condition>,
+    /// Whether it is likely to run for milliseconds.
+    pub expected_long: ExpectedLong,
     /// What it needs privileges for.
     pub accesses: Accesses,
     /// The stored functions that it calls.

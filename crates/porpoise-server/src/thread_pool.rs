@@ -3,7 +3,8 @@
 //! A statement runs on the thread that runs the loop. Before it waits (for a row lock, a metadata
 //! lock, a slow reader) it calls [`hand_over_loop`]: a standby thread continues the loop, and the
 //! waiting thread keeps only its own statement. The same happens to a statement that takes long,
-//! without its doing: the [`TurnMonitor`] has another thread take the loop over.
+//! without its doing: the [`TurnMonitor`] has another thread take the loop over. One whose plan tells
+//! that it will is handed over before it begins ([`hand_over_shared_loop`]).
 //!
 //! ```text
 //!   thread 1   loop ── statement ── must wait ── … ── wakes ── replies ── returns its connection
@@ -26,6 +27,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::Token;
@@ -245,11 +247,23 @@ pub(crate) fn note_released(phase: Option<Phase>) -> Option<Phase> {
 /// This thread is about to wait: another one continues its loop. Costs nothing on a thread that has
 /// none.
 pub(crate) fn hand_over_loop() {
-    if let Some(phase) = note_released(None) {
-        RUNNING.with_borrow(|worker| {
-            if let Some(worker) = worker {
-                worker.pass_on(phase, false);
-            }
-        });
-    }
+    hand_over(false, |_| true);
+}
+
+/// This thread is about to compute for long: another one continues its loop, if that has other
+/// connections.
+pub(crate) fn hand_over_shared_loop() {
+    hand_over(true, |worker| {
+        worker.inbox.connections.load(Ordering::Relaxed) > 1
+    });
+}
+
+fn hand_over(is_computing: bool, is_due: impl Fn(&Worker) -> bool) {
+    RUNNING.with_borrow(|worker| {
+        if let Some(worker) = worker.as_ref().filter(|worker| is_due(worker))
+            && let Some(phase) = note_released(None)
+        {
+            worker.pass_on(phase, is_computing);
+        }
+    });
 }

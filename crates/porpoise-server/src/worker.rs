@@ -149,8 +149,7 @@ impl Worker {
                 let next = serve(&mut connection, buffers);
                 held = match self.reclaim() {
                     Reclaimed::Own(held) => held,
-                    Reclaimed::HandedOver => return give_back(token, connection, next),
-                    Reclaimed::TakenOver => {
+                    Reclaimed::HandedOver | Reclaimed::TakenOver => {
                         connection.takes_long = thread.priority.is_computing();
                         return give_back(token, connection, next);
                     }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use porpoise_catalog::{Catalog, Table};
 use porpoise_core::error::{Error, ErrorKind, Result};
@@ -278,7 +278,15 @@ impl Session {
         };
         let in_transaction = self.transaction.open || !self.state.autocommit;
         let deadline = self.deadline(plan.get());
+        let expected_long = &plan.get().expected_long;
+        let began = expected_long.is_set().then(Instant::now);
+        if began.is_some() {
+            self.shared.locks.before_computing();
+        }
         let committed = self.execute_privileged(execution, in_transaction, reply);
+        if let (Some(began), Ok(_)) = (began, &committed) {
+            expected_long.record(began.elapsed());
+        }
         drop(deadline);
         if !in_transaction {
             self.end_transaction();

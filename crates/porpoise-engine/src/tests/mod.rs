@@ -8,6 +8,7 @@ mod database;
 mod ddl;
 mod differences;
 mod early_release;
+mod expected_long;
 mod explain;
 mod fixed_size_fields;
 mod forbidden;

@@ -46,7 +46,7 @@ use crate::access::{AccessList, Need, PlanError, RoutineUse};
 use crate::file_format::FileFormat;
 use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
-use crate::optimize::QueryTexts;
+use crate::optimize::{ExpectedLong, QueryTexts};
 use crate::plan::{
     Destination, OnDuplicate, OutputFile, Plan, PlanKind, Query as QueryPlan, RowTriggers,
     SlotLayout, Subplan, TableUse, Target, ViewCheck,
@@ -467,9 +467,11 @@ impl<'a> Binder<'a> {
         let mut views = self.views;
         views.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         let slots: Vec<SlotLayout> = slots.collect();
+        let depth = self.deepest + slots.len() as u32;
         Plan {
+            expected_long: stack::reserve(depth, || ExpectedLong::of(&kind)),
             kind,
-            depth: self.deepest + slots.len() as u32,
+            depth,
             slots,
             parameter_count: self.parameter_count.max(self.context.parameters.len()),
             programs_version: self.context.catalog.programs_version,

@@ -39,6 +39,7 @@ mod sargs;
 mod semijoin;
 mod skip;
 pub mod split;
+mod work;
 
 use std::sync::Arc;
 
@@ -53,6 +54,7 @@ use order::InterestingOrder;
 pub use outer::source_slots;
 pub use rewritten::QueryTexts;
 pub use semijoin::SUBQUERY_NAME;
+pub use work::ExpectedLong;
 
 use crate::bind::Binder;
 use crate::bind::hints::{Others, TableOrder};
