@@ -201,7 +201,7 @@ fn call(
 
 /// Whether work on the value alone may take longer than a row should.
 #[inline]
-fn may_take_long(value: &Value) -> bool {
+pub(crate) fn may_take_long(value: &Value) -> bool {
     match value {
         Value::Json(json) => matches!(json.value(), JsonValue::Array(_) | JsonValue::Object(_)),
         _ => (value.as_bytes()).is_some_and(|bytes| bytes.len() > cancel::SHORT_BYTES),
@@ -225,7 +225,10 @@ impl IsOver for Statement {
 /// # Errors
 /// 1317, and those of the work.
 #[cold]
-fn cancellable<T>(exec: &mut Exec<'_>, work: impl FnOnce(&mut Exec<'_>) -> Result<T>) -> Result<T> {
+pub(crate) fn cancellable<T>(
+    exec: &mut Exec<'_>,
+    work: impl FnOnce(&mut Exec<'_>) -> Result<T>,
+) -> Result<T> {
     let statement = Arc::new(Statement(exec.vars().interrupt.clone()));
     match cancel::cancellable(statement, || work(exec)) {
         Ok(result) => result,
@@ -311,7 +314,15 @@ impl Exec<'_> {
             return Value::Null;
         }
         let layout = &self.layouts[slot.0 as usize];
-        let value = layout.layout.get(&row.bytes, layout.position(column));
+        let read = || layout.layout.get(&row.bytes, layout.position(column));
+        let value = match ty {
+            // A document is parsed. A statement that is to end does so before it looks at the next row.
+            DataType::Json if row.bytes.len() > cancel::SHORT_BYTES => {
+                let statement = Arc::new(Statement(self.session.interrupt.clone()));
+                cancel::cancellable(statement, read).unwrap_or(Value::Null)
+            }
+            _ => read(),
+        };
         match (&value, ty) {
             (Value::DateTime(utc), DataType::Timestamp { .. }) => {
                 Value::DateTime(self.session.from_utc(*utc))

@@ -13,7 +13,7 @@ use porpoise_types::{KeyBuf, Value, saved};
 use smallvec::SmallVec;
 
 use crate::Exec;
-use crate::eval::{Evaluate, append_key};
+use crate::eval::{Evaluate, append_key, cancellable, may_take_long};
 use crate::key_map::KeyMap;
 use crate::spill::{Hashing, filled, unreadable};
 
@@ -141,7 +141,10 @@ impl GroupState {
             let rolled_up = (keep..self.keys.len().min(64)).fold(0u64, |mask, key| mask | 1 << key);
             values.push(Value::UInt(rolled_up));
         }
-        exec.fill(slot, &values)
+        match values.iter().any(may_take_long) {
+            true => cancellable(exec, |exec| exec.fill(slot, &values)),
+            false => exec.fill(slot, &values),
+        }
     }
 }
 
