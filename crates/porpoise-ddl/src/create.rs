@@ -72,6 +72,8 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         ddl.session,
     )?;
     let schema_collation = schema.map_or(Collation::UTF8MB4_0900_AI_CI, |schema| schema.collation);
+    let mut printed = Vec::new();
+    options.print_into(&mut printed);
     let mut record = TableRecord {
         id: ddl.shared.dictionary.next_table_id(),
         version: ddl.shared.dictionary.next_version(),
@@ -85,7 +87,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         foreign_keys: Vec::new(),
         collation: options.collation(schema_collation)?.id(),
         comment: options.comment.clone().unwrap_or_default(),
-        options: options.printed.clone(),
+        options: printed,
         created_s: ddl.now_us() / 1_000_000,
         temporary: create.temporary,
     };

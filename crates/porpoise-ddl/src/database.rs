@@ -3,6 +3,7 @@
 use porpoise_catalog::{CatalogChange, Relation, Schema, SchemaEntry};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
+use porpoise_core::variables;
 use porpoise_expr::typing::declared::resolve_collation;
 use porpoise_mdl::{MdlTicket, Mode};
 use porpoise_sql::ast;
@@ -174,6 +175,7 @@ pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Com
     };
     if ddl.session.schema.as_deref() == Some(name.as_str()) {
         ddl.session.schema = None;
+        variables::forget_database_collation(ddl.session);
     }
     Ok(Completion {
         affected_rows: tables,

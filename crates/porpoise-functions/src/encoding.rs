@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 
 use porpoise_core::error::Result;
-use porpoise_expr::Expr;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
+use porpoise_expr::{Expr, typing};
 use porpoise_types::{BlobSize, Charset, DataType, Value, cancel, convert};
 
-use crate::string::{STRING, Units, bytes, bytes_type, constant_count, count, long_type, string};
+use crate::string::{STRING, Units, bytes, bytes_type, constant_count, count, sized, string};
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -55,7 +55,7 @@ pub static TABLE: &[Function] = &[
         "QUOTE",
         exactly(1),
         STRING,
-        Returns::By(long_type),
+        Returns::By(quoted_type),
         Eval::Values(quote),
     ),
     pure(
@@ -69,7 +69,7 @@ pub static TABLE: &[Function] = &[
         "UNHEX",
         exactly(1),
         STRING,
-        Returns::By(bytes_type),
+        Returns::By(unhexed_type),
         Eval::Strict(unhex),
     ),
     pure(
@@ -272,6 +272,18 @@ fn ord(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         .iter()
         .fold(0, |number: i64, byte| number << 8 | i64::from(*byte));
     Ok(Value::Int(number))
+}
+
+/// Quotes around a text all of whose characters may be escaped, or `NULL`.
+fn quoted_type(arguments: &[Expr]) -> Result<DataType> {
+    let chars = arguments.first().map_or(0, |text| text.ty.max_chars());
+    sized(arguments, chars.saturating_mul(2).saturating_add(2).max(4))
+}
+
+/// A byte for two digits.
+fn unhexed_type(arguments: &[Expr]) -> Result<DataType> {
+    let digits = arguments.first().map_or(0, |text| text.ty.max_chars());
+    Ok(typing::bytes_type(digits.div_ceil(2)))
 }
 
 fn quote(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {

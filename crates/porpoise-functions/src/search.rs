@@ -5,15 +5,15 @@
 
 use memchr::memmem;
 use porpoise_core::error::Result;
-use porpoise_expr::Pace;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
 use porpoise_expr::typing::{Class, class};
+use porpoise_expr::{Expr, ExprKind, Pace};
 use porpoise_types::{DataType, Value, cancel, convert};
 
 use crate::regexp;
-use crate::string::{STRING, Units, bytes, collation, long_type, string};
+use crate::string::{STRING, Units, bytes, collation, long_type, sized, string};
 
 pub static TABLE: &[Function] = &[
     pure(
@@ -103,7 +103,7 @@ pub static TABLE: &[Function] = &[
         "REPLACE",
         exactly(3),
         &[ArgumentKind::Compared],
-        Returns::By(long_type),
+        Returns::By(replaced_type),
         Eval::Strict(replace),
     ),
     pure(
@@ -208,6 +208,24 @@ fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> Result<i6
         position += 1;
     }
     Ok(0)
+}
+
+/// As many characters as there are if a constant is replaced wherever it may be.
+fn replaced_type(arguments: &[Expr]) -> Result<DataType> {
+    let [text, from, to] = arguments else {
+        return long_type(arguments);
+    };
+    let (chars, added) = (text.ty.max_chars(), to.ty.max_chars());
+    let removed = match &from.kind {
+        ExprKind::Literal(value) => Units::of(value).len() as u64,
+        _ if added == 0 => 0,
+        _ => return long_type(arguments),
+    };
+    let places = if removed == 0 { 0 } else { chars / removed };
+    sized(
+        arguments,
+        chars.saturating_add(places.saturating_mul(added.saturating_sub(removed))),
+    )
 }
 
 /// Whether a text has ASCII characters only, each of which shows or is a space.

@@ -56,7 +56,7 @@ pub static TABLE: &[Function] = &[
         "ELT",
         at_least(2),
         &[ArgumentKind::Integer, ArgumentKind::Mixed],
-        Returns::By(rest_type),
+        Returns::By(longest_type),
         Eval::Values(elt),
     ),
     pure(
@@ -69,7 +69,7 @@ pub static TABLE: &[Function] = &[
             ArgumentKind::Mixed,
             ArgumentKind::Integer,
         ],
-        Returns::By(long_type),
+        Returns::By(exported_type),
         Eval::Strict(export_set),
     ),
     pure(
@@ -81,21 +81,21 @@ pub static TABLE: &[Function] = &[
             ArgumentKind::Integer,
             ArgumentKind::Mixed,
         ],
-        Returns::By(concat_type),
+        Returns::By(inserted_type),
         Eval::Strict(insert),
     ),
     pure(
         "LCASE",
         exactly(1),
         STRING,
-        Returns::Same(0),
+        Returns::By(as_long_type),
         Eval::Strict(lower),
     ),
     pure(
         "LEFT",
         exactly(2),
         &[ArgumentKind::String, ArgumentKind::Integer],
-        Returns::Same(0),
+        Returns::By(end_type),
         Eval::Strict(|_, values| {
             let count = count(&values[1]);
             Ok(Units::of(&values[0]).slice(0, count))
@@ -112,7 +112,7 @@ pub static TABLE: &[Function] = &[
         "LOWER",
         exactly(1),
         STRING,
-        Returns::Same(0),
+        Returns::By(as_long_type),
         Eval::Strict(lower),
     ),
     pure(
@@ -130,7 +130,7 @@ pub static TABLE: &[Function] = &[
         "LTRIM",
         exactly(1),
         STRING,
-        Returns::Same(0),
+        Returns::By(as_long_type),
         Eval::Strict(|_, values| Ok(trim(&values[0], b" ", true, false))),
     ),
     pure(
@@ -144,7 +144,7 @@ pub static TABLE: &[Function] = &[
         "MID",
         between(2, 3),
         &[ArgumentKind::String, ArgumentKind::Integer],
-        Returns::Same(0),
+        Returns::By(part_type),
         Eval::Strict(substring),
     ),
     pure(
@@ -165,14 +165,14 @@ pub static TABLE: &[Function] = &[
         "REVERSE",
         exactly(1),
         STRING,
-        Returns::Same(0),
+        Returns::By(as_long_type),
         Eval::Strict(reverse),
     ),
     pure(
         "RIGHT",
         exactly(2),
         &[ArgumentKind::String, ArgumentKind::Integer],
-        Returns::Same(0),
+        Returns::By(end_type),
         Eval::Strict(|_, values| {
             let units = Units::of(&values[0]);
             let length = units.len();
@@ -194,35 +194,35 @@ pub static TABLE: &[Function] = &[
         "RTRIM",
         exactly(1),
         STRING,
-        Returns::Same(0),
+        Returns::By(as_long_type),
         Eval::Strict(|_, values| Ok(trim(&values[0], b" ", false, true))),
     ),
     pure(
         "SOUNDEX",
         exactly(1),
         STRING,
-        Returns::By(long_type),
+        Returns::By(soundex_type),
         Eval::Strict(soundex),
     ),
     pure(
         "SPACE",
         exactly(1),
         &[ArgumentKind::Integer],
-        Returns::OwnText(|_| u64::MAX),
+        Returns::OwnText(|arguments| constant_count(arguments.first()).unwrap_or(u64::MAX)),
         Eval::Strict(|call, values| repeat(call, &[Value::text(" "), values[0].clone()])),
     ),
     pure(
         "SUBSTR",
         between(2, 3),
         &[ArgumentKind::String, ArgumentKind::Integer],
-        Returns::Same(0),
+        Returns::By(part_type),
         Eval::Strict(substring),
     ),
     pure(
         "SUBSTRING",
         between(2, 3),
         &[ArgumentKind::String, ArgumentKind::Integer],
-        Returns::Same(0),
+        Returns::By(part_type),
         Eval::Strict(substring),
     ),
     pure(
@@ -233,7 +233,7 @@ pub static TABLE: &[Function] = &[
             ArgumentKind::Compared,
             ArgumentKind::String,
         ],
-        Returns::Same(0),
+        Returns::By(as_long_type),
         Eval::Strict(|_, values| {
             let remove = values.get(1).map_or(&b" "[..], bytes);
             let side = values.get(2).map_or(&b"BOTH"[..], bytes);
@@ -249,14 +249,14 @@ pub static TABLE: &[Function] = &[
         "UCASE",
         exactly(1),
         STRING,
-        Returns::Same(0),
+        Returns::By(as_long_type),
         Eval::Strict(upper),
     ),
     pure(
         "UPPER",
         exactly(1),
         STRING,
-        Returns::Same(0),
+        Returns::By(as_long_type),
         Eval::Strict(upper),
     ),
     volatile(
@@ -412,34 +412,14 @@ pub(super) fn string(call: &Call<'_>, out: Vec<u8>) -> Value {
     })
 }
 
-fn long_text(collation: Collation) -> DataType {
-    if collation == Collation::BINARY {
-        DataType::Blob(BlobSize::Long)
-    } else {
-        DataType::Text {
-            size: BlobSize::Long,
-            collation,
-        }
-    }
-}
-
 /// The common kind and collation of string arguments, with the length given.
-fn sized(arguments: &[Expr], chars: u64) -> Result<DataType> {
+pub(super) fn sized(arguments: &[Expr], chars: u64) -> Result<DataType> {
     let strings = arguments.iter().filter(|argument| argument.ty.is_string());
     // Numbers that were written out are in the connection's collation.
     let first = strings.clone().next().map(|first| first.ty.collation());
     let default = first.unwrap_or(DEFAULT_COLLATION);
     let collation = typing::collation::mixed(strings, "concat", default)?;
-    Ok(match u32::try_from(chars) {
-        Ok(chars) if chars <= 16_383 && collation == Collation::BINARY => {
-            DataType::Varbinary(chars)
-        }
-        Ok(chars) if chars <= 16_383 => DataType::Varchar {
-            length: chars,
-            collation,
-        },
-        _ => long_text(collation),
-    })
+    Ok(typing::text_type(chars, collation))
 }
 
 fn concat_type(arguments: &[Expr]) -> Result<DataType> {
@@ -470,8 +450,79 @@ fn set_type(arguments: &[Expr]) -> Result<DataType> {
     sized(members, chars_of(members).saturating_add(commas))
 }
 
-fn rest_type(arguments: &[Expr]) -> Result<DataType> {
-    concat_type(arguments.get(1..).unwrap_or_default())
+/// The longest argument but the first.
+fn longest_type(arguments: &[Expr]) -> Result<DataType> {
+    let choices = arguments.get(1..).unwrap_or_default();
+    let chars = choices.iter().map(|choice| choice.ty.max_chars()).max();
+    sized(choices, chars.unwrap_or(0))
+}
+
+/// A text for each of 64 bits, with separators between.
+fn exported_type(arguments: &[Expr]) -> Result<DataType> {
+    let chars = |at: usize| arguments.get(at).map(|argument| argument.ty.max_chars());
+    let bits = chars(1).max(chars(2)).unwrap_or(0).saturating_mul(64);
+    let separators = chars(3).unwrap_or(1).saturating_mul(63);
+    sized(
+        arguments.get(1..arguments.len().min(4)).unwrap_or_default(),
+        bits.saturating_add(separators),
+    )
+}
+
+/// The text, and what is put into it.
+fn inserted_type(arguments: &[Expr]) -> Result<DataType> {
+    let chars = |at: usize| {
+        arguments
+            .get(at)
+            .map_or(0, |argument| argument.ty.max_chars())
+    };
+    sized(arguments, chars(0).saturating_add(chars(3)))
+}
+
+/// As long as the argument at most.
+fn as_long_type(arguments: &[Expr]) -> Result<DataType> {
+    Ok(match arguments.first().map(|argument| &argument.ty) {
+        Some(DataType::Char { length, collation }) => DataType::Varchar {
+            length: *length,
+            collation: *collation,
+        },
+        Some(DataType::Binary(length)) => DataType::Varbinary(*length),
+        Some(ty) => ty.clone(),
+        None => DataType::Null,
+    })
+}
+
+/// Of a text no more than so many characters, if it is known how many.
+fn shortened(arguments: &[Expr], most: Option<u64>) -> Result<DataType> {
+    match (arguments.first(), most) {
+        (Some(text), Some(most)) if text.ty.is_string() => {
+            sized(&arguments[..1], most.min(text.ty.max_chars()))
+        }
+        _ => as_long_type(arguments),
+    }
+}
+
+/// As many characters as LEFT's and RIGHT's constant count says.
+fn end_type(arguments: &[Expr]) -> Result<DataType> {
+    shortened(arguments, constant_count(arguments.get(1)))
+}
+
+/// As many characters as there are behind SUBSTRING's constant position, or as its constant count
+/// says.
+fn part_type(arguments: &[Expr]) -> Result<DataType> {
+    let chars = arguments.first().map_or(0, |text| text.ty.max_chars());
+    let before = constant_count(arguments.get(1)).map_or(0, |position| position.saturating_sub(1));
+    let most = chars.saturating_sub(before);
+    let count = constant_count(arguments.get(2));
+    match count.is_some() || before > 0 {
+        true => shortened(arguments, Some(count.map_or(most, |count| count.min(most)))),
+        false => as_long_type(arguments),
+    }
+}
+
+/// Four characters, or as many as the text has.
+fn soundex_type(arguments: &[Expr]) -> Result<DataType> {
+    let chars = arguments.first().map_or(0, |text| text.ty.max_chars());
+    sized(arguments, chars.max(4))
 }
 
 pub(super) fn long_type(arguments: &[Expr]) -> Result<DataType> {

@@ -273,6 +273,19 @@ fn companion(name: &str, value: &Value) -> Option<(Position, Value)> {
     Some((find(follower)?, Value::text(value)))
 }
 
+/// The session has no database any more: the server's collation is the database's.
+pub fn forget_database_collation(state: &mut SessionVars) {
+    for (name, server) in [
+        ("character_set_database", "character_set_server"),
+        ("collation_database", "collation_server"),
+    ] {
+        if let Some(position) = find(name) {
+            let value = state.get(server);
+            store(position, value, state);
+        }
+    }
+}
+
 /// USE: the session's database has this collation.
 pub fn set_database_collation(collation: Collation, state: &mut SessionVars) {
     for (name, value) in [

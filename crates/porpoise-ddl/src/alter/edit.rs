@@ -282,12 +282,9 @@ pub(super) fn apply_options(
     }
     let old = Collation::by_id(record.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI);
     record.collation = options.collation(old)?.id();
+    options.print_into(&mut record.options);
     if let Some(comment) = options.comment {
         record.comment = comment;
-    }
-    for (name, value) in options.printed {
-        record.options.retain(|(known, _)| *known != name);
-        record.options.push((name, value));
     }
     spec.auto_increment = options.auto_increment;
     Ok(())

@@ -10,7 +10,7 @@ use porpoise_sql::ast;
 use porpoise_types::Collation;
 
 /// Engines that MySQL has; all of them mean ours.
-const KNOWN_ENGINES: [&str; 12] = [
+const KNOWN_ENGINES: [&str; 11] = [
     "InnoDB",
     "MyISAM",
     "MEMORY",
@@ -20,7 +20,6 @@ const KNOWN_ENGINES: [&str; 12] = [
     "BLACKHOLE",
     "MRG_MYISAM",
     "MERGE",
-    "FEDERATED",
     "Aria",
     "Porpoise",
 ];
@@ -50,7 +49,8 @@ pub struct Options {
     pub auto_increment: Option<u64>,
     pub comment: Option<String>,
     pub engine: bool,
-    pub printed: Vec<(CompactString, String)>,
+    /// As they are said.
+    printed: Vec<(CompactString, String)>,
     /// `ENCRYPTION`.
     pub encrypted: Option<bool>,
     /// `DATA DIRECTORY` and `INDEX DIRECTORY`, as they are called.
@@ -142,16 +142,27 @@ impl Options {
         }
     }
 
+    /// Puts what was said into a table's options, which are printed in the order of their list.
+    pub fn print_into(&self, options: &mut Vec<(CompactString, String)>) {
+        for (name, value) in &self.printed {
+            options.retain(|(known, _)| known != name);
+            if !value.eq_ignore_ascii_case("default") {
+                options.push((name.clone(), value.clone()));
+            }
+        }
+        options.sort_by_key(|(name, _)| {
+            let mut listed = PRINTED_OPTIONS.iter();
+            listed.position(|known| *known == name.as_str())
+        });
+    }
+
     fn print(&mut self, name: &str, value: String) {
         if PRINTED_OPTIONS
             .iter()
             .any(|printed| printed.eq_ignore_ascii_case(name))
         {
             let name = CompactString::new(name.to_ascii_uppercase());
-            self.printed.retain(|(known, _)| *known != name);
-            if !value.eq_ignore_ascii_case("default") {
-                self.printed.push((name, value));
-            }
+            self.printed.push((name, value));
         }
     }
 

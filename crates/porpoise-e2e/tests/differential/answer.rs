@@ -48,7 +48,7 @@ impl Answer {
             // What needn't be computed may overflow on one path, and not on another.
             (Answer::Refused(1690, _), Answer::Rows(_))
             | (Answer::Rows(_), Answer::Refused(1690, _)) => true,
-            (refused @ Answer::Refused(..), Answer::Rows(_)) => {
+            (refused @ Answer::Refused(..), Answer::Rows(_) | Answer::Done(_)) => {
                 refused.refuses_a_lossy_conversion()
             }
             _ => false,
@@ -150,7 +150,7 @@ fn agree(a: &[Row], b: &[Row]) -> bool {
 
 /// A value as it is compared: numbers by thirteen digits, texts without case, accents and trailing
 /// spaces.
-fn fold(value: &Option<Vec<u8>>) -> String {
+pub fn fold(value: &Option<Vec<u8>>) -> String {
     let Some(value) = value else {
         return "NULL".to_string();
     };

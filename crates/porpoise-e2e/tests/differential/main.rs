@@ -26,9 +26,10 @@
 //! ```
 //!
 //! Where the servers differ, MariaDB is asked again, with parts of its optimizer switched off, on
-//! copies without keys, and with comparisons instead of lists of rows. If it then answers as Porpoise
-//! does, it contradicts itself, which is counted apart; so is what differs for a known reason
-//! ([`known`]). MySQL can be asked instead of MariaDB, where one runs:
+//! copies without keys, and in other words that mean the same ([`rewritten`]). If it then answers as
+//! Porpoise does, it contradicts itself, which is counted apart; so is what differs for a known reason
+//! ([`known`]), and what fails on one server only, if it fails on the other as well where nothing may
+//! be left out. MySQL can be asked instead of MariaDB, where one runs:
 //!
 //! ```sh
 //! PORPOISE_MYSQL_SOCKET=/run/mysqld/mysqld.sock PORPOISE_SEEDS=1..500 \
@@ -41,6 +42,7 @@
 mod answer;
 mod known;
 mod programs;
+mod rewritten;
 mod templates;
 mod trial;
 

@@ -362,7 +362,7 @@ pub fn call_function(
     mut arguments: Vec<Expr>,
     session: &SessionVars,
 ) -> Result<Expr> {
-    // What GREATEST and LEAST return, if they compare dates.
+    // What GREATEST and LEAST return, if they compare dates, and as what.
     let mut dated = None;
     // What holds each of their arguments, if they compare strings.
     let mut longest = None;
@@ -415,7 +415,8 @@ pub fn call_function(
             )?;
             let compared = match compared_as(&ty, &arguments, session)? {
                 Some(moment) => {
-                    dated = Some(ty);
+                    let chars = ty.max_chars().max(moment.max_chars());
+                    dated = Some((text_type(chars, ty.collation()), moment.clone()));
                     moment
                 }
                 None => {
@@ -449,6 +450,9 @@ pub fn call_function(
     if let Some(floating) = floating {
         ty = floating;
     }
+    if let Some((_, moment)) = &dated {
+        ty = moment.clone();
+    }
     if let Some(longest) = longest {
         ty = match class(&ty) {
             Class::Text => text_type(longest.max_chars().max(ty.max_chars()), ty.collation()),
@@ -471,7 +475,7 @@ pub fn call_function(
     };
     let call = Expr::new(kind, ty, nullable);
     Ok(match dated {
-        Some(text) => implicit(call, text),
+        Some((text, _)) => implicit(call, text),
         None => call,
     })
 }
@@ -601,7 +605,29 @@ fn compared_as(
     if dates.is_empty() || class(ty) != Class::Text {
         return Ok(None);
     }
-    merged_type(&dates, "", session.collation).map(Some)
+    let fraction = arguments.iter().map(fraction_digits).max();
+    Ok(Some(match merged_type(&dates, "", session.collation)? {
+        DataType::DateTime { fsp } => DataType::DateTime {
+            fsp: fsp.max(fraction.unwrap_or(0)),
+        },
+        ty => ty,
+    }))
+}
+
+/// The digits behind the point of the seconds that a string or a number may be.
+fn fraction_digits(expr: &Expr) -> u8 {
+    const MOST: u64 = 6;
+    /// `2001-02-03 04:05:06.`
+    const BEFORE_FRACTION: u64 = 20;
+    let digits = match &expr.ty {
+        DataType::Decimal { scale, .. } => u64::from(*scale),
+        ty => match class(ty) {
+            Class::Text | Class::Bytes => ty.max_chars().saturating_sub(BEFORE_FRACTION),
+            Class::Double => MOST,
+            _ => 0,
+        },
+    };
+    digits.min(MOST) as u8
 }
 
 /// What EXTRACT takes a unit from: parts of a date alone make a date of a string or number, even of

@@ -299,8 +299,8 @@ fn are_alike(a: &[Row], b: &[Row]) -> bool {
     a.len() == b.len() && folded(a) == folded(b)
 }
 
-/// A value as it is compared: numbers by thirteen digits, texts without case, accents and trailing
-/// spaces, as either of two equal texts may stand for a group.
+/// A value as it is compared: numbers by thirteen digits and without the sign of zero, texts without
+/// case, accents and trailing spaces, as either of two equal values may stand for a group.
 fn fold(value: &Option<Vec<u8>>) -> String {
     let Some(value) = value else {
         return "NULL".to_string();
@@ -311,7 +311,10 @@ fn fold(value: &Option<Vec<u8>>) -> String {
     {
         return format!("{number:.12e}");
     }
-    let folded = text.trim_end().to_lowercase();
+    // Zeros of either sign are equal, as members of a list as well.
+    let unsigned = |part| if part == "-0" { "0" } else { part };
+    let parts = text.trim_end().split(',').map(unsigned);
+    let folded = parts.collect::<Vec<_>>().join(",").to_lowercase();
     folded
         .replace('é', "e")
         .replace('ß', "s")
@@ -386,6 +389,8 @@ mod tests {
         let rows = |text: &str| Reply::Rows(vec![vec![Some(text.as_bytes().to_vec())]]);
         assert!(rows("0.1234567890123451").agrees_with(&rows("0.1234567890123452")));
         assert!(!rows("0.12345").agrees_with(&rows("0.12346")));
+        assert!(rows("-0,0.5").agrees_with(&rows("0,0.5")));
+        assert!(!rows("-1").agrees_with(&rows("1")));
         assert!(Reply::Refused(1, "a".into()).agrees_with(&Reply::Refused(2, "b".into())));
         assert!(!Reply::Refused(1, "a".into()).agrees_with(&rows("1")));
     }

@@ -192,7 +192,7 @@ impl Binder<'_> {
                 _ => beside.push(name),
             }
         }
-        self.check_without_rows_of(&sources, slot)?;
+        self.check_without_rows_of(&sources, slot);
         let view_name = format!("{}.{}", view.schema, view.name);
         if lacks_default(&table, &named) && self.session().sql_mode.strict() {
             return Err(Error::view_field_has_no_default(view_name));
@@ -243,35 +243,40 @@ impl Binder<'_> {
 
     /// Has WITH CHECK OPTION look at a row that comes through a join view as MySQL does: the columns
     /// of the view's other tables hold what a row has that nothing was written to.
-    fn check_without_rows_of(
-        &mut self,
-        others: &[(Arc<Table>, SlotId)],
-        slot: SlotId,
-    ) -> Result<()> {
-        let checks = self.view_checks.iter_mut();
-        let checks = checks.filter(|(slots, _)| slots.contains(&slot));
-        for condition in checks.flat_map(|(_, check)| &mut check.conditions) {
-            if condition.has_subquery() && !others.is_empty() {
-                return Err(Error::not_supported_yet(
-                    "INSERT through a view of several tables WITH CHECK OPTION on a subquery",
-                ));
+    fn check_without_rows_of(&mut self, others: &[(Arc<Table>, SlotId)], slot: SlotId) {
+        let mut checks = std::mem::take(&mut self.view_checks);
+        for (slots, check) in &mut checks {
+            if slots.contains(&slot) {
+                let conditions = check.conditions.iter_mut();
+                conditions.for_each(|condition| self.unwrite_columns(condition, others));
             }
-            unwrite_columns(condition, others);
         }
-        Ok(())
+        self.view_checks = checks;
     }
-}
 
-/// Puts what a row has that nothing was written to in the place of tables' columns.
-fn unwrite_columns(expr: &mut Expr, of: &[(Arc<Table>, SlotId)]) {
-    if let ExprKind::Column { slot, column, .. } = &expr.kind
-        && let Some((table, _)) = of.iter().find(|(_, known)| known == slot)
-    {
-        let value = table.columns[*column as usize].unwritten();
-        *expr = Expr::literal(value, expr.ty.clone());
-        return;
+    /// Puts what a row has that nothing was written to in the place of tables' columns, in
+    /// subqueries as well.
+    fn unwrite_columns(&mut self, expr: &mut Expr, of: &[(Arc<Table>, SlotId)]) {
+        match &expr.kind {
+            ExprKind::Column { slot, column, .. } => {
+                if let Some((table, _)) = of.iter().find(|(_, known)| known == slot) {
+                    let value = table.columns[*column as usize].unwritten();
+                    *expr = Expr::literal(value, expr.ty.clone());
+                }
+                return;
+            }
+            ExprKind::Subquery { number, .. } => {
+                let number = *number;
+                let query = self.subqueries.get_mut(number);
+                if let Some(mut query) = query.and_then(Option::take) {
+                    query.for_each_expr_mut(&mut |expr| self.unwrite_columns(expr, of));
+                    self.subqueries[number] = Some(query);
+                }
+            }
+            _ => {}
+        }
+        expr.for_each_child_mut(&mut |child| self.unwrite_columns(child, of));
     }
-    expr.for_each_child_mut(&mut |child| unwrite_columns(child, of));
 }
 
 /// `None` unless each column of a view is a table's own, which no other column is.

@@ -7,7 +7,7 @@ use porpoise_catalog::{Catalog, Column};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::memory::MemoryAccount;
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
-use porpoise_core::variables::{SessionVars, StatementContext};
+use porpoise_core::variables::{self, SessionVars, StatementContext};
 use porpoise_executor::eval::Evaluate;
 use porpoise_executor::{Exec, column_value};
 use porpoise_expr::Expr;
@@ -209,6 +209,7 @@ impl Session {
         let is_dropped = |schema: &CompactString| catalog.schema(schema).is_none();
         if self.state.schema.as_ref().is_some_and(is_dropped) {
             self.state.schema = None;
+            variables::forget_database_collation(&mut self.state);
             self.control.set_schema(None);
         }
     }

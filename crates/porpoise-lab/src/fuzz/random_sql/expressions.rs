@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Days and weeks of a year; MariaDB has none of the date zero, or counts them below zero.
+const WEEKS: &str = "%j %U %u %V %v %X %x";
+
 impl Generator {
     pub(super) fn readable(&self, table: usize, alias: &str) -> Vec<Readable> {
         let columns = self.tables[table].columns.iter();
@@ -186,18 +189,23 @@ impl Generator {
             ),
             10 => format!("REPEAT({a}, {})", self.pick(&["0", "2", "-1", "NULL"])),
             11 => format!("CONCAT({}, {a})", self.number(scope, 0)),
-            12 => format!(
-                "DATE_FORMAT({}, '{}')",
-                self.moment(scope, depth),
-                self.pick(&[
+            12 => {
+                let moment = self.moment(scope, depth);
+                let pattern = self.pick(&[
                     "%Y-%m-%d %H:%i",
                     "%W %M %e %D",
-                    "%j %U %u %V %v %X %x",
+                    WEEKS,
                     "%H:%i:%s.%f",
                     "%y %c %b %a %w",
                     "%r %T %p %l %k",
-                ])
-            ),
+                ]);
+                match pattern {
+                    WEEKS => {
+                        format!("DATE_FORMAT(IF(YEAR({moment}) = 0, NULL, {moment}), '{WEEKS}')")
+                    }
+                    _ => format!("DATE_FORMAT({moment}, '{pattern}')"),
+                }
+            }
             13 => format!(
                 "CAST({a} AS {})",
                 self.pick(&["CHAR", "CHAR(2)", "CHAR(60)"])
