@@ -46,6 +46,17 @@ fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) 
     Ok(true)
 }
 
+/// Whether the table is to take the place of one of the server's own that the session has dropped.
+/// It is a temporary table then, whatever was said: it takes the rows of a dump, and goes with the
+/// session.
+fn replaces_own_table(ddl: &mut Ddl<'_>, name: &Name, create: &ast::CreateTable) -> bool {
+    if create.if_not_exists || create.query.is_some() || !ddl.is_set_aside(name) {
+        return false;
+    }
+    ddl.warn_of_own_table(name);
+    true
+}
+
 pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion> {
     let name = ddl.resolve(&create.name)?;
     // A session that may not read what the query names gets that error, whether the table exists
@@ -54,10 +65,11 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         Some(query) => Some(ddl.plan(&ast::Statement::Query(query.clone()))?),
         None => None,
     };
-    if exists(ddl, &name, create.temporary, create.if_not_exists)? {
+    let temporary = create.temporary || replaces_own_table(ddl, &name, create);
+    if exists(ddl, &name, temporary, create.if_not_exists)? {
         return Ok(Completion::default());
     }
-    if !create.temporary {
+    if !temporary {
         let locked = &ddl.session.locked_tables;
         locked.admits_change(&name.schema, &name.table)?;
     }
@@ -68,7 +80,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
     let schema = ddl.shared.catalog.load().schema(&name.schema).cloned();
     let schema = schema.as_ref().map(|entry| &entry.schema);
     options.check_placement(
-        schema.is_some_and(|schema| schema.encrypted) && !create.temporary,
+        schema.is_some_and(|schema| schema.encrypted) && !temporary,
         ddl.session,
     )?;
     let schema_collation = schema.map_or(Collation::UTF8MB4_0900_AI_CI, |schema| schema.collation);
@@ -89,7 +101,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         comment: options.comment.clone().unwrap_or_default(),
         options: printed,
         created_s: ddl.now_us() / 1_000_000,
-        temporary: create.temporary,
+        temporary,
     };
     let explicit_null = add_elements(ddl, &mut record, &create.elements)?;
     let keys = create.elements.iter().filter_map(|element| match element {

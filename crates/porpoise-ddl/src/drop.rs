@@ -12,7 +12,7 @@ use porpoise_mdl::{MdlTicket, Mode};
 use porpoise_planner::bind_table_expression;
 use porpoise_sql::ast;
 
-use crate::{Ddl, Name, foreign_keys, lock};
+use crate::{Ddl, Name, foreign_keys, has_users_tables, lock};
 
 /// Drops all of the tables or, if one is missing, none.
 pub fn drop_tables(
@@ -38,6 +38,11 @@ pub fn drop_tables(
         }
         match catalog.relation(&name.schema, &name.table) {
             Some(Relation::Table(_)) if !temporary_only => base.push(name),
+            Some(Relation::Virtual(_))
+                if if_exists && !temporary_only && has_users_tables(&name.schema) =>
+            {
+                ddl.set_aside(name);
+            }
             Some(Relation::Virtual(_)) => {
                 return Err(Error::db_access_denied(
                     &ddl.session.user,
@@ -116,6 +121,7 @@ pub fn drop_views(
     for name in &names {
         match change.catalog().relation(&name.schema, &name.table) {
             Some(Relation::View(_)) => change.drop_relation(&name.schema, &name.table),
+            Some(Relation::Virtual(_)) if ddl.is_set_aside(name) => missing.push(name.to_string()),
             Some(_) => return Err(Error::not_view(&name.schema, &name.table)),
             None => missing.push(name.to_string()),
         }

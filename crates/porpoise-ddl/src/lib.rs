@@ -40,7 +40,7 @@ use compact_str::CompactString;
 use porpoise_catalog::dictionary::BUILT_IN_SCHEMAS;
 use porpoise_catalog::program::ProgramKind;
 use porpoise_catalog::{Catalog, Relation, Table};
-use porpoise_core::error::{Error, Result};
+use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_mdl as metadata;
 use porpoise_session::session_state::{SessionState, StatementInputs};
@@ -291,6 +291,25 @@ impl Ddl<'_> {
             .filter(|entry| entry.schema.name == schema)
             .map(|_| ())
             .ok_or_else(|| Error::unknown_database(schema))
+    }
+
+    /// Lets the session make what it likes in the place of a table of the server's own, which
+    /// stays as it is.
+    pub fn set_aside(&mut self, name: Name) {
+        self.warn_of_own_table(&name);
+        self.session.set_aside.insert((name.schema, name.table));
+    }
+
+    /// Whether the session has dropped this table of the server's own.
+    pub fn is_set_aside(&self, name: &Name) -> bool {
+        let key = (name.schema.clone(), name.table.clone());
+        self.session.set_aside.contains(&key)
+    }
+
+    /// Says that nothing is written into a table of the server's own.
+    pub fn warn_of_own_table(&mut self, name: &Name) {
+        let kept = Error::system_table_access(&name.schema, &name.table);
+        self.session.warn(Level::Warning, kept.into_condition());
     }
 
     /// The session's temporary table of that name.

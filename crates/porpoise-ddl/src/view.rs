@@ -165,6 +165,10 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
     let name = ddl.resolve(&create.name)?;
     check_table_name(&name.table)?;
     ddl.check_schema(&ddl.shared.catalog.load(), &name.schema)?;
+    if !create.alter && ddl.is_set_aside(&name) {
+        ddl.warn_of_own_table(&name);
+        return Ok(Completion::default());
+    }
     let definer = ddl.definer(create, &name)?;
     if create.query.into.is_some() {
         return Err(Error::view_select_clause("INTO"));

@@ -130,6 +130,8 @@ pub struct RowSlot {
     pub slot: usize,
     /// The program may give it a value.
     pub is_assigned: bool,
+    /// How often the program names it, other than to give it a value.
+    pub reads: usize,
 }
 
 /// One step of a program.

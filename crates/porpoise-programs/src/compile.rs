@@ -741,11 +741,26 @@ impl<'a> Compiler<'a> {
                     column: position,
                     slot,
                     is_assigned: false,
+                    reads: 0,
                 });
             }
         }
         let modes = crate::routine::modes(self.context.session);
-        check_rows(body.of(&self.program.sql), modes, event, table)
+        let mut named = Vec::new();
+        check_rows(
+            body.of(&self.program.sql),
+            modes,
+            event,
+            table,
+            |row, column| named.push((row == "OLD", column)),
+        )?;
+        for slot in &mut self.program.row_slots {
+            let same = named.iter();
+            let same =
+                same.filter(|(is_old, column)| (*is_old, *column) == (slot.is_old, slot.column));
+            slot.reads = same.count();
+        }
+        Ok(())
     }
 
     /// `SET NEW.column = value`.
@@ -779,6 +794,7 @@ impl<'a> Compiler<'a> {
         let slots = &mut self.program.row_slots;
         if let Some(assigned) = slots.iter_mut().find(|slot| slot.slot == found.number) {
             assigned.is_assigned = true;
+            assigned.reads = assigned.reads.saturating_sub(1);
         }
         let value = self.expression(value, span);
         self.emit(Instruction::Assign {
@@ -1046,12 +1062,19 @@ fn is_user(item: &ast::SetItem) -> bool {
     matches!(item, ast::SetItem::User { .. })
 }
 
-/// Looks through a trigger's text for columns of NEW and OLD that there aren't.
-fn check_rows(text: &[u8], modes: Modes, event: ast::TriggerEvent, table: &Table) -> Result<()> {
+/// Looks through a trigger's text for columns of NEW and OLD that there aren't, and tells of those
+/// that there are: the row, and the column's position.
+fn check_rows(
+    text: &[u8],
+    modes: Modes,
+    event: ast::TriggerEvent,
+    table: &Table,
+    mut found: impl FnMut(&'static str, usize),
+) -> Result<()> {
     use ast::TriggerEvent::{Delete, Insert};
     let mut lexer = Lexer::new(text, 0, modes);
     // The row that is named, and whether a dot has come behind it.
-    let mut row: Option<(&str, bool)> = None;
+    let mut row: Option<(&'static str, bool)> = None;
     let mut is_qualified = false;
     loop {
         let token = lexer.next();
@@ -1066,8 +1089,9 @@ fn check_rows(text: &[u8], modes: Modes, event: ast::TriggerEvent, table: &Table
                     _ => {}
                 }
                 let column = name_text(token.kind, written);
-                if table.column_position(&column).is_none() {
-                    return Err(Error::unknown_column(&column, row_name));
+                match table.column_position(&column) {
+                    Some(position) => found(row_name, position),
+                    None => return Err(Error::unknown_column(&column, row_name)),
                 }
             }
             (TokenKind::Word | TokenKind::QuotedName, _) if !is_qualified => {

@@ -12,6 +12,7 @@ use porpoise_catalog::program::ProgramKind;
 use porpoise_catalog::program_statistics::StatementStatistics;
 use porpoise_catalog::{Catalog, Table};
 use porpoise_core::error::{Error, Result};
+use porpoise_core::privilege::Privilege;
 use porpoise_core::reply::ResultColumn;
 use porpoise_core::variables::{self, Position, SessionVars};
 use porpoise_planner::{Context, UnknownContents};
@@ -234,7 +235,12 @@ impl Callee {
             false => become_definer(routine, state, accounts)?,
         };
         state.programs.push(running);
-        if account.is_some()
+        // Who calls a routine has been asked for the right to; who fires a trigger has not.
+        let is_fired = matches!(
+            routine.record.kind,
+            ProgramKind::Trigger | ProgramKind::Event
+        );
+        if (account.is_some() || is_fired)
             && let Err(error) = self.check_definer(state)
         {
             state.programs.pop();
@@ -255,13 +261,17 @@ impl Callee {
     }
 
     /// Somebody may have taken from the definer, whom the session now is, the right to run the routine
-    /// (1370).
+    /// (1370), to have a trigger (1142) that reads and changes these columns (1143), or an event
+    /// (1044).
     fn check_definer(&self, state: &SessionState) -> Result<()> {
         let record = &self.routine.record;
         let is_function = match record.kind {
             ProgramKind::Function => true,
             ProgramKind::Procedure => false,
-            ProgramKind::Trigger | ProgramKind::Event => return Ok(()),
+            ProgramKind::Trigger => return self.check_trigger(state),
+            ProgramKind::Event => {
+                return check::check_schema(state, Privilege::Event, &record.schema);
+            }
         };
         check::check_routine(
             state,
@@ -271,6 +281,29 @@ impl Callee {
                 is_function,
             },
         )
+    }
+
+    fn check_trigger(&self, state: &SessionState) -> Result<()> {
+        let record = &self.routine.record;
+        let Some(fired) = &record.trigger else {
+            return Ok(());
+        };
+        if check::may_have_any_trigger(state) {
+            return Ok(());
+        }
+        check::check_trigger(state, &record.schema, &fired.table)?;
+        for row in &self.program.row_slots {
+            let column = &self.program.slots[row.slot].name;
+            for (is_needed, privilege) in [
+                (row.reads > 0, Privilege::Select),
+                (row.is_assigned, Privilege::Update),
+            ] {
+                if is_needed {
+                    check::check_column(state, privilege, &record.schema, &fired.table, column)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Gives the session back what it was before it entered the routine. The routine's settings are

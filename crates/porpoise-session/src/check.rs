@@ -143,6 +143,34 @@ pub fn check_trigger(state: &SessionState, schema: &str, table: &str) -> Result<
     }
 }
 
+/// Whether the session may have triggers on all tables, whatever columns they read and change.
+pub fn may_have_any_trigger(state: &SessionState) -> bool {
+    state.account.as_ref().is_none_or(|account| {
+        let global = account.grants.load().global;
+        [Privilege::Trigger, Privilege::Select, Privilege::Update]
+            .iter()
+            .all(|privilege| global.has(*privilege))
+    })
+}
+
+/// A privilege on a column (1143).
+pub fn check_column(
+    state: &SessionState,
+    privilege: Privilege,
+    schema: &str,
+    table: &str,
+    column: &str,
+) -> Result<()> {
+    match grants(state) {
+        Some(grants) if !grants.on_column(schema, table, column).has(privilege) => {
+            let (user, host) = who(state);
+            let name = privilege.name();
+            Err(Error::column_access_denied(name, user, host, column, table))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The host pattern of the session's account, which error 1370 names.
 fn account_host(state: &SessionState) -> &str {
     let account = state.account.as_ref();

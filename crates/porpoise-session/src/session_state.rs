@@ -1,5 +1,6 @@
 //! A session's state between its statements: its variables, and what it holds.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use porpoise_accounts::Account;
 use porpoise_accounts::tls::ClientTls;
-use porpoise_catalog::{TableId, TemporaryTables};
+use porpoise_catalog::{TableId, TableName, TemporaryTables};
 use porpoise_core::error::Result;
 use porpoise_core::reply::Completion;
 use porpoise_core::variables::SessionVars;
@@ -54,6 +55,9 @@ pub struct SessionState {
     pub vars: SessionVars,
     /// Tables of CREATE TEMPORARY TABLE, which shadow others of the same name.
     pub temporary_tables: TemporaryTables,
+    /// The server's own tables that the session has dropped, as dumps do before they make them
+    /// anew. The server keeps them; what is made in their place is the session's alone.
+    pub set_aside: HashSet<TableName>,
     /// Woken by KILL, and by a session that hands a metadata lock over.
     pub waiter: Arc<Waiter>,
     /// CURRENT_USER().
@@ -118,6 +122,7 @@ impl SessionState {
             planning_context: PlanningContext::of(&vars),
             vars,
             temporary_tables: TemporaryTables::new(),
+            set_aside: HashSet::new(),
             waiter: Arc::default(),
             account: None,
             tls: None,

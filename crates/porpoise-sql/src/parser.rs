@@ -890,5 +890,6 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
         ],
         "",
     ),
-    (&["IMPORT", "RESTART", "SHUTDOWN"], ""),
+    (&["IMPORT"], "IMPORT TABLE"),
+    (&["RESTART", "SHUTDOWN"], ""),
 ];

@@ -820,7 +820,7 @@ fn a_program_reads_what_its_definer_may() {
     root.run("CREATE DATABASE secret");
     root.run("CREATE TABLE secret.t (pw INT)");
     root.run("INSERT INTO secret.t VALUES (7340033)");
-    root.run("GRANT SELECT, INSERT, CREATE ROUTINE, ALTER ROUTINE, TRIGGER ON d.* TO u");
+    root.run("GRANT SELECT, INSERT, UPDATE, CREATE ROUTINE, ALTER ROUTINE, TRIGGER ON d.* TO u");
     user.run("USE d");
     let read = "(SELECT MAX(pw) FROM secret.t)";
     let invoker = "SQL SECURITY INVOKER";
@@ -886,4 +886,84 @@ fn a_program_reads_what_its_definer_may() {
     root.run("DROP USER u");
     admin.fails("CALL own()", 1449);
     assert_eq!(root.rows("SELECT COUNT(*) FROM t"), ["0"]);
+}
+
+/// A dump drops the tables of the schema `mysql`, makes them anew and fills them. The server keeps
+/// its own, and the accounts stay as they are.
+#[test]
+fn dumps_of_the_schema_mysql_can_be_loaded() {
+    let mut root = Db::new();
+    root.run("CREATE USER u");
+    root.run("GRANT SELECT ON d.* TO u");
+    root.fails("CREATE TABLE mysql.db (a INT)", 1050);
+    root.fails("DROP TABLE mysql.db", 1044);
+    root.fails("DROP TABLE IF EXISTS information_schema.tables", 1044);
+    root.fails("INSERT INTO mysql.db VALUES (1)", 1044);
+    let warned = "Warning|3554|Access to system table 'mysql.db' is rejected.";
+    for _ in 0..2 {
+        root.run("DROP TABLE IF EXISTS mysql.db");
+        assert_eq!(
+            root.rows("SELECT user FROM mysql.db WHERE user = 'u'"),
+            ["u"]
+        );
+        root.run(
+            "CREATE TABLE mysql.db (Host CHAR(60), Db CHAR(64), PRIMARY KEY (Host, Db)) \
+             ENGINE=Aria PAGE_CHECKSUM=1 TRANSACTIONAL=1",
+        );
+        let warnings = root.rows("SHOW WARNINGS");
+        assert!(warnings.contains(&warned.to_string()), "{warnings:?}");
+        root.run("LOCK TABLES mysql.db WRITE");
+        root.run("ALTER TABLE mysql.db DISABLE KEYS");
+        root.run("INSERT INTO mysql.db VALUES ('h', 'e')");
+        root.run("ALTER TABLE mysql.db ENABLE KEYS");
+        root.run("UNLOCK TABLES");
+        assert_eq!(root.rows("SELECT * FROM mysql.db"), ["h|e"]);
+    }
+    root.run("DROP TABLE IF EXISTS mysql.user");
+    root.run("DROP VIEW IF EXISTS mysql.user");
+    root.run("CREATE VIEW mysql.user AS SELECT 1 AS a");
+    root.fails("DROP VIEW IF EXISTS mysql.tables_priv", 1347);
+    root.run("CREATE TABLE IF NOT EXISTS mysql.general_log (a INT)");
+    root.run("CREATE USER other");
+    root.run("GRANT ALL ON *.* TO other");
+    let mut other = login(&root, "other");
+    let users = "SELECT user FROM mysql.db WHERE user = 'u'";
+    assert_eq!(other.rows(users), ["u"]);
+    other.fails("CREATE TABLE mysql.db (a INT)", 1050);
+    let mut user = login(&root, "u");
+    user.fails("DROP TABLE IF EXISTS mysql.db", 1142);
+}
+
+/// A trigger's definer needs TRIGGER when it is fired, SELECT on the columns of its rows that it
+/// reads, and UPDATE on those that it changes.
+#[test]
+fn definers_of_triggers_keep_their_privileges() {
+    let mut root = Db::new();
+    root.run("CREATE TABLE t (a INT, b INT)");
+    root.run("CREATE USER u, admin");
+    root.run("GRANT TRIGGER, INSERT ON d.t TO u");
+    root.run("GRANT ALL ON *.* TO admin");
+    let mut user = login(&root, "u");
+    let mut admin = login(&root, "admin");
+    admin.run("USE d");
+    user.run("USE d");
+    user.run("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.b = 1");
+    user.fails("INSERT INTO t VALUES (1, 1)", 1143);
+    let refused = admin.try_run("INSERT INTO t VALUES (1, 1)");
+    let refused = refused.expect_err("refused");
+    assert_eq!(
+        refused.message(),
+        "UPDATE command denied to user 'u'@'%' for column 'b' in table 't'"
+    );
+    root.run("GRANT UPDATE (b) ON d.t TO u");
+    admin.run("INSERT INTO t VALUES (1, 2)");
+    user.run("INSERT INTO t VALUES (1, 2)");
+    user.run("DROP TRIGGER r");
+    user.run("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.b = NEW.b + NEW.a");
+    admin.fails("INSERT INTO t VALUES (1, 1)", 1143);
+    root.run("GRANT SELECT (a), SELECT (b) ON d.t TO u");
+    admin.run("INSERT INTO t VALUES (1, 1)");
+    root.run("REVOKE TRIGGER ON d.t FROM u");
+    admin.fails("INSERT INTO t VALUES (1, 1)", 1142);
+    assert_eq!(root.rows("SELECT a, b FROM t"), ["1|1", "1|1", "1|2"]);
 }

@@ -133,7 +133,14 @@ const DIFFERENCES: &[Difference] = &[
         "ERROR 1235 (42000)",
     ),
     absent("DELETE FROM mysql.user", "ERROR 1288 (HY000)"),
-    absent("DROP TABLE IF EXISTS mysql.user", "ERROR 1044 (42000)"),
+    absent("DROP TABLE mysql.user", "ERROR 1044 (42000)"),
+    Difference {
+        intent: Intent::NotYet,
+        before: &["DROP TABLE IF EXISTS mysql.user"],
+        statement: "SELECT user FROM mysql.user",
+        here: "root",
+        in_mysql: "error 1146. Here the server's tables stay; what a session makes and fills in their place is its own, with warning 3554, so that dumps of the schema mysql can be loaded",
+    },
     absent(
         "CREATE USER u IDENTIFIED BY 'x' AND IDENTIFIED BY 'y'",
         "ERROR 1064 (42000)",

@@ -131,6 +131,7 @@ fn is_broken_reference(error: &Error) -> bool {
         ErrorKind::UnknownColumn
             | ErrorKind::NoSuchTable
             | ErrorKind::UnknownDatabase
+            | ErrorKind::FunctionDoesNotExist
             | ErrorKind::ViewInvalid
     )
 }

@@ -390,8 +390,23 @@ impl Parser<'_> {
                 self.advance();
                 TableOption::Other("START TRANSACTION".into(), [].into())
             }
+            _ if self.at_aria_option() => {
+                let name = Ident::new(String::from_utf8_lossy(self.text()));
+                self.option_name();
+                self.other_option(&name)?
+            }
             _ => return Ok(None),
         }))
+    }
+
+    /// What MariaDB prints of tables of its engine Aria, so that dumps of them can be loaded. The
+    /// words are no keywords.
+    fn at_aria_option(&mut self) -> bool {
+        let word = self.text();
+        let is_option = [b"PAGE_CHECKSUM".as_slice(), b"TRANSACTIONAL"]
+            .iter()
+            .any(|option| word.eq_ignore_ascii_case(option));
+        is_option && self.is_ahead(1, TokenKind::Eq)
     }
 
     /// The option's word and the `=` that may follow.
