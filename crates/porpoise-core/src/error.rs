@@ -178,6 +178,7 @@ impl From<porpoise_storage::Error> for Error {
             return Error::disk_full(error);
         }
         match &error {
+            porpoise_storage::Error::Interrupted => Error::query_interrupted(),
             porpoise_storage::Error::InUse { .. } => Error::folder_in_use(error),
             porpoise_storage::Error::Damaged(place) => match &place.owner {
                 Some(owner) => match &owner.index {

@@ -112,7 +112,11 @@ fn write_entries(
     let is_small = sorted.bytes_in_memory().is_some_and(|b| b <= BATCH_BYTES);
     let mut destination = match is_small {
         true => Destination::Log(SessionTransaction::begin(ddl.shared, ddl.session)),
-        false => Destination::Tree(BulkLoad::begin(&ddl.shared.store, index.space)?),
+        false => {
+            let interrupt = Arc::clone(&ddl.session.vars.interrupt);
+            let load = BulkLoad::begin(&ddl.shared.store, index.space, Some(interrupt))?;
+            Destination::Tree(load)
+        }
     };
     // Keys of entries with a NULL end with the row's key: no two are equal.
     let mut before: Option<Vec<u8>> = index.is_unique().then(Vec::new);

@@ -20,7 +20,7 @@ use porpoise_catalog::Table;
 use porpoise_core::error::Result;
 use porpoise_core::external_sort::ExternalSort;
 use porpoise_expr::EvalContext;
-use porpoise_storage::{BulkLoad, Direction, Savepoint};
+use porpoise_storage::{BulkLoad, Direction, Savepoint, SpaceId};
 
 use crate::Exec;
 use crate::write::duplicate_entry;
@@ -89,7 +89,7 @@ impl BulkFill {
         let whole = (Bound::Unbounded, Bound::Unbounded);
         let mut own = exec.cursor(space, whole.0, whole.1, Direction::Forward, false)?;
         self.rows = match self.ascends {
-            true => Rows::InOrder(BulkLoad::begin(&exec.engine.store, space)?),
+            true => Rows::InOrder(begin_load(exec, space)?),
             false => {
                 let memory = &exec.session.vars.memory;
                 Rows::Sorting(ExternalSort::new(SORT_BUFFER_BYTES, memory))
@@ -126,7 +126,7 @@ impl BulkFill {
             Rows::InOrder(load) => load,
             Rows::Sorting(sort) => {
                 let mut sorted = sort.finish(&mut || exec.check_interrupt())?;
-                let mut load = BulkLoad::begin(&exec.engine.store, self.table.space)?;
+                let mut load = begin_load(exec, self.table.space)?;
                 let mut before: Option<Vec<u8>> = None;
                 while let Some((key, row)) = sorted.next_entry()? {
                     exec.check_interrupt()?;
@@ -146,6 +146,11 @@ impl BulkFill {
         load.finish()?;
         Ok(true)
     }
+}
+
+fn begin_load(exec: &Exec<'_>, space: SpaceId) -> Result<BulkLoad> {
+    let interrupt = Arc::clone(&exec.session.vars.interrupt);
+    Ok(BulkLoad::begin(&exec.engine.store, space, Some(interrupt))?)
 }
 
 impl Exec<'_> {

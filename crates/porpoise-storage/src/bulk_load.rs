@@ -25,10 +25,18 @@
 //! trees.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 use crate::blocks::ScanBatch;
+use crate::locks::Interrupt;
 use crate::store::{Shared, Store};
-use crate::{Result, SpaceId, checkpoint};
+use crate::{Error, Result, SpaceId, checkpoint};
+
+/// How often a thread that waits for a write looks whether it is to end.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A new space that is being filled, in the order of its keys.
 ///
@@ -37,6 +45,10 @@ pub struct BulkLoad {
     shared: Arc<Shared>,
     space: SpaceId,
     slice: ScanBatch,
+    /// Ends it early.
+    interrupt: Option<Arc<Interrupt>>,
+    /// Nothing is to be written to the space any more.
+    is_over: Arc<AtomicBool>,
 }
 
 impl BulkLoad {
@@ -46,22 +58,30 @@ impl BulkLoad {
     /// [`finish`](BulkLoad::finish). If that isn't reached, the caller drops the space; after a
     /// crash, too.
     ///
+    /// With an interrupt, the writes are another thread's, and all calls end soon once it is set.
+    ///
     /// # Errors
-    /// If the checkpoint fails.
-    pub fn begin(store: &Store, space: SpaceId) -> Result<BulkLoad> {
-        let shared = Arc::clone(store.shared());
-        checkpoint::run(&shared)?;
-        Ok(BulkLoad {
-            shared,
+    /// If the checkpoint fails; [`Error::Interrupted`].
+    pub fn begin(
+        store: &Store,
+        space: SpaceId,
+        interrupt: Option<Arc<Interrupt>>,
+    ) -> Result<BulkLoad> {
+        let load = BulkLoad {
+            shared: Arc::clone(store.shared()),
             space,
             slice: ScanBatch::default(),
-        })
+            interrupt,
+            is_over: Arc::default(),
+        };
+        load.write(|shared, _| checkpoint::run(shared).map(|_| ()))?;
+        Ok(load)
     }
 
     /// Adds a row. Its key must be greater than those before it.
     ///
     /// # Errors
-    /// If the disk is full or fails.
+    /// If the disk is full or fails; [`Error::Interrupted`].
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.slice.push(key, value);
         match self.slice.bytes() < self.shared.memtable_bytes() {
@@ -73,20 +93,60 @@ impl BulkLoad {
     /// Makes the rows durable, and visible to those who take a snapshot from now on.
     ///
     /// # Errors
-    /// If the disk is full or fails, or writing is refused.
+    /// If the disk is full or fails, or writing is refused; [`Error::Interrupted`].
     pub fn finish(mut self) -> Result<()> {
         self.write_slice()?;
-        checkpoint::show_loaded(&self.shared, self.space)
+        let space = self.space;
+        self.write(move |shared, _| checkpoint::show_loaded(shared, space))
     }
 
     fn write_slice(&mut self) -> Result<()> {
-        checkpoint::load(
-            &self.shared,
-            self.space,
-            self.slice.bytes() as u64,
-            self.slice.rows(),
-        )?;
-        self.slice.clear();
+        let (space, slice) = (self.space, std::mem::take(&mut self.slice));
+        self.slice = self.write(move |shared, is_over| {
+            let mut slice = slice;
+            checkpoint::load(shared, space, slice.bytes() as u64, slice.rows(), is_over)?;
+            slice.clear();
+            Ok(slice)
+        })?;
         Ok(())
+    }
+
+    /// Does a write, which can take long. Who is interrupted doesn't wait for it.
+    fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared, &AtomicBool) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let Some(interrupt) = &self.interrupt else {
+            return work(&self.shared, &self.is_over);
+        };
+        let (shared, is_over) = (Arc::clone(&self.shared), Arc::clone(&self.is_over));
+        let (done, outcome) = channel();
+        let writer = thread::Builder::new().name("porpoise-load".to_string());
+        let writer = writer.spawn(move || {
+            // Nobody may wait for it any more.
+            let _ = done.send(work(&shared, &is_over));
+        });
+        let writer = writer.map_err(Error::io("start a thread for", "porpoise-load"))?;
+        loop {
+            match outcome.recv_timeout(LOOK_INTERVAL) {
+                Ok(outcome) => return outcome,
+                Err(RecvTimeoutError::Timeout) if interrupt.is_set() => {
+                    return Err(Error::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // It has panicked.
+                Err(RecvTimeoutError::Disconnected) => match writer.join() {
+                    Ok(()) => return Err(Error::Closed),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                },
+            }
+        }
+    }
+}
+
+impl Drop for BulkLoad {
+    fn drop(&mut self) {
+        // The space is dropped next, and must not come back.
+        self.is_over.store(true, Ordering::SeqCst);
     }
 }

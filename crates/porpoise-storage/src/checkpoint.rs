@@ -36,7 +36,7 @@ mod shrink;
 mod tree_state;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -104,12 +104,13 @@ fn switch_memtable(shared: &Shared) -> Result<()> {
 }
 
 /// Writes rows into a space that nobody reads, beside the log, in one redb transaction. Their keys
-/// ascend, and have so many bytes with their values.
+/// ascend, and have so many bytes with their values. Nothing is written once `is_over` is set.
 pub(crate) fn load<'r>(
     shared: &Shared,
     space: SpaceId,
     bytes: u64,
     rows: impl Iterator<Item = (&'r [u8], &'r [u8])>,
+    is_over: &AtomicBool,
 ) -> Result<()> {
     let _hurry = shared.pace.hurry();
     let mut guard = shared.tree.lock();
@@ -121,15 +122,25 @@ pub(crate) fn load<'r>(
         let name = table_name(space);
         let mut table = writing.open_table(definition(&name))?;
         for (key, value) in rows {
+            if is_over.load(Ordering::SeqCst) {
+                drop(table);
+                writing.abort()?;
+                return Ok(false);
+            }
             table.insert(key, value)?;
         }
         drop(table);
-        Ok(writing.commit()?)
+        writing.commit()?;
+        Ok(true)
     });
-    if written.is_err() {
-        reopen_or_fail(shared, &mut guard)?;
+    match written {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::Interrupted),
+        Err(error) => {
+            reopen_or_fail(shared, &mut guard)?;
+            Err(error)
+        }
     }
-    written
 }
 
 /// Lets readers see what [`load`] has written: first the tree, then a memtable for the commit that

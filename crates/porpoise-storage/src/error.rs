@@ -77,6 +77,8 @@ pub enum Error {
     TreePanicked(Arc<str>),
     /// The store was closed.
     Closed,
+    /// The statement was told to end.
+    Interrupted,
 }
 
 /// A place of the tree that is damaged.
@@ -278,6 +280,7 @@ impl fmt::Display for Error {
             Error::Tree(e) => write!(f, "B-tree: {e}"),
             Error::TreePanicked(text) => write!(f, "B-tree: {text}"),
             Error::Closed => write!(f, "the store is closed"),
+            Error::Interrupted => write!(f, "the statement was told to end"),
         }
     }
 }

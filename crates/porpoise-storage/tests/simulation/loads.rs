@@ -56,7 +56,7 @@ fn fill(store: &Store, byte: u8) -> Result<SpaceId, Error> {
         work.create_space(space);
         work.put(MARKS, &number, &[UNCLAIMED, byte]);
     })?;
-    let mut load = BulkLoad::begin(store, space)?;
+    let mut load = BulkLoad::begin(store, space, None)?;
     for row in 0..ROWS {
         load.push(&row.to_be_bytes(), &[byte; 90])?;
         if row % 50 == 25 {
