@@ -30,8 +30,8 @@ use crate::statement::Statement;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use parking_lot::Mutex;
-use porpoise_transport::Stream;
 use porpoise_transport::loopback::TcpAddresses;
+use porpoise_transport::{Stream, connect_to_any};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with, sockopt};
 use std::any::Any;
@@ -39,11 +39,11 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `MYSQL_WAIT_…`.
 const WAIT_READ: c_int = 1;
@@ -493,19 +493,9 @@ pub fn connect_tcp(
     local: Option<IpAddr>,
     timeout: Option<Duration>,
 ) -> io::Result<TcpStream> {
-    let deadline = timeout.map(|timeout| Instant::now() + timeout);
-    let mut failure = io::Error::new(
-        io::ErrorKind::NotFound,
-        format!("no address for host '{host}'"),
-    );
-    for address in (host, port).to_socket_addrs()? {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match connect_address(waiter, address, local, left) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
+    connect_to_any(host, port, timeout, |address, left| {
+        connect_address(waiter, address, local, left)
+    })
 }
 
 fn connect_address(

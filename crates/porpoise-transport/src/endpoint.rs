@@ -5,7 +5,7 @@ use crate::{SharedMemory, Stream, UnixSocket};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use std::io;
-use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -80,6 +80,28 @@ fn connect_tcp(
     local: Option<IpAddr>,
     timeout: Option<Duration>,
 ) -> io::Result<TcpStream> {
+    let stream = connect_to_any(host, port, timeout, |address, left| match (local, left) {
+        (Some(local), left) if local.is_ipv4() == address.is_ipv4() => {
+            connect_tcp_from(local, address, left)
+        }
+        (Some(_), _) => Err(io::ErrorKind::AddrNotAvailable.into()),
+        (None, None) => TcpStream::connect(address),
+        (None, Some(left)) => TcpStream::connect_timeout(&address, left),
+    })?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Tries the addresses of a host in turn, each with what is left of the time.
+///
+/// # Errors
+/// That of the last address; `NotFound` if there is none, `TimedOut` if the time is up before the next.
+pub fn connect_to_any(
+    host: &str,
+    port: u16,
+    timeout: Option<Duration>,
+    mut connect: impl FnMut(SocketAddr, Option<Duration>) -> io::Result<TcpStream>,
+) -> io::Result<TcpStream> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut failure = io::Error::new(
         io::ErrorKind::NotFound,
@@ -90,19 +112,8 @@ fn connect_tcp(
         if left == Some(Duration::ZERO) {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let connected = match (local, left) {
-            (Some(local), left) if local.is_ipv4() == address.is_ipv4() => {
-                connect_tcp_from(local, address, left)
-            }
-            (Some(_), _) => Err(io::ErrorKind::AddrNotAvailable.into()),
-            (None, None) => TcpStream::connect(address),
-            (None, Some(left)) => TcpStream::connect_timeout(&address, left),
-        };
-        match connected {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
+        match connect(address, left) {
+            Ok(stream) => return Ok(stream),
             Err(error) => failure = error,
         }
     }
@@ -113,7 +124,7 @@ fn connect_tcp(
 /// uses.
 fn connect_tcp_from(
     local: IpAddr,
-    peer: std::net::SocketAddr,
+    peer: SocketAddr,
     timeout: Option<Duration>,
 ) -> io::Result<TcpStream> {
     let family = if peer.is_ipv4() {

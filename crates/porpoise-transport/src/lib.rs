@@ -51,7 +51,7 @@ mod stream;
 mod sys;
 mod unix_socket;
 
-pub use endpoint::{Endpoint, connect, connect_from, take_pooled};
+pub use endpoint::{Endpoint, connect, connect_from, connect_to_any, take_pooled};
 pub use poll::Poll;
 pub use ring::RingInterest;
 pub use shared_memory::{ServerEnd, SharedMemory};
