@@ -151,7 +151,9 @@ impl<'a> CatalogChange<'a> {
         if record.kind != ProgramKind::Event {
             self.catalog.programs_version = self.catalog.version;
         }
-        self.catalog.put_program(record);
+        let dictionary = &self.definitions.dictionary;
+        let new_lock = |kind| dictionary.new_routine_lock(kind);
+        self.catalog.put_program(record, new_lock);
         Ok(())
     }
 

@@ -24,7 +24,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use porpoise_expr::Expr;
 pub use porpoise_mdl::TableId;
-use porpoise_mdl::{HasFastPath, MdlFastPath, MetadataLocks};
+use porpoise_mdl::{HasFastPath, MdlFastPath, MetadataLocks, Object};
 use porpoise_storage::SpaceId;
 use porpoise_types::{Added, Collation, DataType, KeyBuf, RowLayout, Value, encode_key_part};
 
@@ -84,7 +84,7 @@ pub struct Table {
     pub state: Arc<TableState>,
 }
 
-/// What is kept beside a table's or view's definition and is shared by its versions.
+/// What is kept beside a table's, view's or routine's definition and is shared by its versions.
 #[derive(Debug)]
 pub struct TableState {
     /// The next AUTO_INCREMENT value; 0 until it was read from storage.
@@ -100,6 +100,8 @@ pub struct TableState {
     pub rebuilt_ts: AtomicU64,
     /// The metadata lock, as statements go through it.
     pub fast_path: MdlFastPath,
+    /// What the lock is called while somebody waits for it.
+    object: fn(TableId) -> Object,
 }
 
 /// Some of a table's rows, by which the planner estimates how many of all pass a condition.
@@ -416,6 +418,18 @@ impl TableState {
             sample: ArcSwapOption::default(),
             rebuilt_ts: AtomicU64::new(0),
             fast_path: MdlFastPath::new(locks),
+            object: Object::Table,
+        }
+    }
+
+    /// The state of a routine: its metadata lock.
+    pub(crate) fn of_routine(locks: &Arc<MetadataLocks>, is_function: bool) -> TableState {
+        TableState {
+            object: match is_function {
+                true => Object::Function,
+                false => Object::Procedure,
+            },
+            ..TableState::new(locks)
         }
     }
 
@@ -434,6 +448,10 @@ impl Default for TableState {
 impl HasFastPath for TableState {
     fn fast_path(&self) -> &MdlFastPath {
         &self.fast_path
+    }
+
+    fn object(&self, id: TableId) -> Object {
+        (self.object)(id)
     }
 }
 

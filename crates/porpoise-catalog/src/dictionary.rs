@@ -40,7 +40,9 @@ use serde::de::DeserializeOwned;
 
 use super::change::Definitions;
 use super::expression::BindExpression;
-use super::program::{Compiled, ProgramKind, ProgramRecord, StoredProgram, program_name};
+use super::program::{
+    Compiled, ProgramKind, ProgramRecord, RoutineLock, StoredProgram, program_name,
+};
 use super::record::{SchemaRecord, TableRecord, ViewRecord};
 use super::statistics::StatisticsRecord;
 use super::{
@@ -153,7 +155,10 @@ impl Dictionary {
             catalog.put(&schema, &name, Relation::View(Arc::new(view)));
         }
         for (_, record) in read_kind::<ProgramRecord>(store, KIND_PROGRAM)? {
-            catalog.put_program(record);
+            catalog.put_program(record, |kind| {
+                last_table += 1;
+                routine_lock(kind, locks, TableId(last_table))
+            });
         }
         let dictionary = Dictionary {
             lowers_names,
@@ -173,6 +178,11 @@ impl Dictionary {
     /// The state of a new table: what is kept beside its definition.
     pub fn new_state(&self) -> TableState {
         TableState::new(&self.locks)
+    }
+
+    /// The metadata lock of a new program; only a routine has one.
+    pub(crate) fn new_routine_lock(&self, kind: ProgramKind) -> Option<RoutineLock> {
+        routine_lock(kind, &self.locks, TableId(self.next_table_id()))
     }
 
     /// A version for a new or changed definition, above all given before.
@@ -283,17 +293,38 @@ pub(crate) fn view_key(schema: &str, name: &str) -> Vec<u8> {
     key
 }
 
+fn routine_lock(kind: ProgramKind, locks: &Arc<MetadataLocks>, id: TableId) -> Option<RoutineLock> {
+    let is_function = match kind {
+        ProgramKind::Function => true,
+        ProgramKind::Procedure => false,
+        ProgramKind::Trigger | ProgramKind::Event => return None,
+    };
+    let state = Arc::new(TableState::of_routine(locks, is_function));
+    Some(RoutineLock { id, state })
+}
+
 pub(crate) fn program_key(schema: &str, kind: ProgramKind, name: &str) -> Vec<u8> {
     let (_, name) = program_name(kind, name);
     view_key(schema, &format!("{} {name}", kind.name()))
 }
 
 impl Catalog {
-    pub(crate) fn put_program(&mut self, record: ProgramRecord) {
+    /// Puts a program in place. One of that name that is there already keeps its metadata lock; a new
+    /// routine gets `new_lock`'s.
+    pub(crate) fn put_program(
+        &mut self,
+        record: ProgramRecord,
+        new_lock: impl FnOnce(ProgramKind) -> Option<RoutineLock>,
+    ) {
         if let Some(entry) = self.schemas.get_mut(&record.schema) {
             let name = program_name(record.kind, &record.name);
+            let lock = match entry.programs.get(&name) {
+                Some(old) => old.lock.clone(),
+                None => new_lock(record.kind),
+            };
             let program = StoredProgram {
                 record,
+                lock,
                 compiled: Compiled::default(),
                 statistics: Arc::default(),
             };

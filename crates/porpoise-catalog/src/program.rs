@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use parking_lot::Mutex;
+use porpoise_mdl::TableId;
 use porpoise_sql::ast::{TriggerEvent, TriggerTime};
 use serde::{Deserialize, Serialize};
 
+use crate::definition::TableState;
 use crate::event::EventRecord;
 use crate::program_statistics::ProgramStatistics;
 
@@ -120,11 +122,22 @@ impl TriggerRecord {
     }
 }
 
+/// A routine's metadata lock: held by the statements that call it, and by whoever drops or alters it.
+#[derive(Clone, Debug)]
+pub struct RoutineLock {
+    /// Numbered with tables and views.
+    pub id: TableId,
+    /// Shared by all versions of the definition.
+    pub state: Arc<TableState>,
+}
+
 /// A program that can be run.
 #[derive(Debug)]
 pub struct StoredProgram {
     /// What the dictionary keeps of it.
     pub record: ProgramRecord,
+    /// `None` for a trigger or event: their metadata lock is their table's, or nobody's.
+    pub lock: Option<RoutineLock>,
     /// What was compiled from it.
     pub compiled: Compiled,
     /// What its runs have taken.

@@ -1,6 +1,7 @@
 //! CREATE, ALTER and DROP DATABASE.
 
-use porpoise_catalog::{CatalogChange, Relation, Schema, SchemaEntry};
+use porpoise_catalog::program::RoutineLock;
+use porpoise_catalog::{Catalog, CatalogChange, Relation, Schema, SchemaEntry};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_core::variables;
@@ -135,6 +136,15 @@ fn relations(entry: &SchemaEntry) -> Vec<Name> {
     names
 }
 
+/// The metadata locks of a schema's routines, in order.
+fn routine_locks(catalog: &Catalog, schema: &str) -> Vec<RoutineLock> {
+    let programs = catalog.schema(schema).map(|entry| entry.programs.values());
+    let locks = programs.into_iter().flatten();
+    let mut locks: Vec<_> = locks.filter_map(|program| program.lock.clone()).collect();
+    locks.sort_by_key(|lock| lock.id.0);
+    locks
+}
+
 /// Drops a database with all in it. Affected rows are its tables.
 pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Completion> {
     check_is_users(ddl, name)?;
@@ -153,6 +163,8 @@ pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Com
             return Err(Error::schema_read_only(name.as_str()));
         }
         let locked = lock::relations(ddl, &relations(&entry))?;
+        let routines = |catalog: &Catalog| routine_locks(catalog, name);
+        let _calls_ended = lock::routines(ddl, routines)?;
         let mut change = CatalogChange::begin(ddl.shared.definitions());
         let newest = change.catalog().schema(name).cloned();
         if newest.is_some_and(|newest| std::sync::Arc::ptr_eq(&newest, &entry)) {

@@ -17,7 +17,8 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_catalog::{Relation, Table, TableId, TableState, TemporaryTables};
+use porpoise_catalog::program::RoutineLock;
+use porpoise_catalog::{Catalog, Relation, Table, TableId, TableState, TemporaryTables};
 use porpoise_core::error::{Error, Result};
 use porpoise_mdl::{
     self as metadata, Duration, HasFastPath, MdlRequest, MdlRequester, MdlTicket, Object,
@@ -47,7 +48,7 @@ fn want(
 ) -> MdlRequest {
     let fast_path: Arc<dyn HasFastPath> = Arc::<TableState>::clone(state);
     MdlRequest {
-        object: Object::Table(id),
+        object: state.object(id),
         mode,
         duration,
         fast_path: Some(fast_path),
@@ -161,6 +162,23 @@ pub fn relations(ddl: &Ddl<'_>, names: &[Name]) -> Result<MdlTicket> {
         let grant = ddl.acquire(wants.map(exclusive).collect())?;
         let ids = |found: &[(TableId, _)]| found.iter().map(|(id, _)| *id).collect::<Vec<_>>();
         if ids(&find()) == ids(&found) {
+            return Ok(grant);
+        }
+    }
+}
+
+/// Locks routines exclusively, which `find` finds in the catalog; what is found changes while others
+/// are waited for.
+pub fn routines(ddl: &Ddl<'_>, find: impl Fn(&Catalog) -> Vec<RoutineLock>) -> Result<MdlTicket> {
+    loop {
+        let found = find(&ddl.shared.catalog.load());
+        let exclusive = |routine: &RoutineLock| {
+            let mode = metadata::Mode::Exclusive;
+            want(routine.id, &routine.state, mode, Duration::Transaction)
+        };
+        let grant = ddl.acquire(found.iter().map(exclusive).collect())?;
+        let ids = |found: &[RoutineLock]| found.iter().map(|lock| lock.id).collect::<Vec<_>>();
+        if ids(&find(&ddl.shared.catalog.load())) == ids(&found) {
             return Ok(grant);
         }
     }

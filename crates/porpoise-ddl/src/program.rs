@@ -11,6 +11,7 @@ use porpoise_catalog::program::{Altered, ProgramKind, ProgramRecord, TriggerReco
 use porpoise_catalog::{Catalog, CatalogChange, Relation, Table, TemporaryTables};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
+use porpoise_mdl::MdlTicket;
 use porpoise_planner::{Context, UnknownContents};
 use porpoise_programs::{compile, functions};
 use porpoise_session::check;
@@ -251,6 +252,7 @@ pub fn alter(ddl: &mut Ddl<'_>, alter: &ast::AlterRoutine) -> Result<Completion>
         true => ProgramKind::Function,
         false => ProgramKind::Procedure,
     };
+    let _held = locked(ddl, kind, &name)?;
     let mut change = CatalogChange::begin(ddl.shared.definitions());
     let Some(program) = change.catalog().program(&name.schema, kind, &name.table) else {
         return Err(Error::routine_does_not_exist(kind.name(), &name));
@@ -270,6 +272,25 @@ pub fn alter(ddl: &mut Ddl<'_>, alter: &ast::AlterRoutine) -> Result<Completion>
     Ok(Completion::default())
 }
 
+/// Waits for the statements that use a program, as far as they hold its lock: a function's calls, or
+/// what uses a trigger's table.
+fn locked(ddl: &Ddl<'_>, kind: ProgramKind, name: &Name) -> Result<MdlTicket> {
+    let found = |catalog: &Catalog| catalog.program(&name.schema, kind, &name.table);
+    if kind != ProgramKind::Trigger {
+        let lock = |catalog: &Catalog| found(catalog).and_then(|found| found.lock.clone());
+        return lock::routines(ddl, |catalog| lock(catalog).into_iter().collect());
+    }
+    let trigger = found(&ddl.shared.catalog.load());
+    let fired = trigger
+        .as_ref()
+        .and_then(|found| found.record.trigger.as_ref());
+    let table = fired.map(|fired| Name {
+        schema: name.schema.clone(),
+        table: fired.table.clone(),
+    });
+    lock::relations(ddl, table.as_slice())
+}
+
 /// DROP PROCEDURE, DROP FUNCTION, DROP TRIGGER.
 ///
 /// # Errors
@@ -281,6 +302,7 @@ pub fn drop(
     name: &ast::ObjectName,
 ) -> Result<Completion> {
     let name = ddl.resolve_program(name)?;
+    let _held = locked(ddl, kind, &name)?;
     let mut change = CatalogChange::begin(ddl.shared.definitions());
     let found = change.catalog().program(&name.schema, kind, &name.table);
     if let Some(fired) = found

@@ -10,6 +10,7 @@
 //!
 //! MySQL 8.4 manual, 15.2.9 (LOAD DATA Statement).
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -31,9 +32,10 @@ use crate::eval::Evaluate;
 use crate::insert::{Counts, insert_row_of};
 
 /// One field of a line.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub enum Field {
     /// \N, or NULL unquoted where fields are enclosed.
+    #[default]
     Null,
     /// The field's bytes, unescaped, in the file's character set.
     Bytes(Vec<u8>),
@@ -344,20 +346,35 @@ fn widths_of(plan: &Insert, load: &Load) -> Vec<usize> {
 }
 
 /// A field's value and type: text where it is one in the file's character set.
-fn value_of(field: &Field, charset: Charset) -> (Value, DataType) {
-    match field {
-        Field::Null => (Value::Null, DataType::Null),
-        Field::Bytes(bytes) => match charset.decode(bytes) {
-            Ok(text) if charset != Charset::Binary => {
-                let length = text.chars().count() as u32;
-                (Value::text(text), DataType::varchar(length))
-            }
-            _ => (
-                Value::Bytes(bytes.clone()),
-                DataType::Varbinary(bytes.len() as u32),
-            ),
-        },
+fn value_of(field: Field, charset: Charset) -> (Value, DataType) {
+    let Field::Bytes(bytes) = field else {
+        return (Value::Null, DataType::Null);
+    };
+    let decoded = match charset {
+        Charset::Binary => None,
+        // Its bytes are the value's: nothing is copied.
+        Charset::Utf8mb4 => {
+            return match String::from_utf8(bytes) {
+                Ok(text) => text_of(text),
+                Err(error) => binary_of(error.into_bytes()),
+            };
+        }
+        _ => charset.decode(&bytes).ok().map(Cow::into_owned),
+    };
+    match decoded {
+        Some(text) => text_of(text),
+        None => binary_of(bytes),
     }
+}
+
+fn text_of(text: String) -> (Value, DataType) {
+    let length = text.chars().count() as u32;
+    (Value::Text(text.into()), DataType::varchar(length))
+}
+
+fn binary_of(bytes: Vec<u8>) -> (Value, DataType) {
+    let length = bytes.len() as u32;
+    (Value::Bytes(bytes), DataType::Varbinary(length))
 }
 
 /// Reads the session's `load_source` to its end and inserts a row for each line. Fails without a
@@ -384,13 +401,13 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
         exec.row_number += 1;
         let mut given: Vec<Option<Value>> = vec![None; plan.columns.len()];
         for (at, target) in load.targets.iter().enumerate() {
-            let field = row.get(at);
+            let field = row.get_mut(at).map(std::mem::take);
             if field.is_none() {
                 exec.data_error(Error::row_lacks_fields(exec.row_number))?;
             }
             match target {
                 LoadTarget::Variable(name) => {
-                    let (value, ty) = value_of(field.unwrap_or(&Field::Null), load.charset);
+                    let (value, ty) = value_of(field.unwrap_or_default(), load.charset);
                     exec.session.set_user_variable(name, value, ty);
                 }
                 // A field that isn't there is void, not its column's default.

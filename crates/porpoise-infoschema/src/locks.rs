@@ -82,7 +82,7 @@ fn metadata_locks(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> 
 
 fn all_locks(exec: &Exec<'_>) -> Vec<Lock> {
     let catalog = exec.engine.catalog.load();
-    let mut names: HashMap<TableId, (CompactString, CompactString)> = HashMap::new();
+    let mut names: HashMap<TableId, (&str, CompactString, CompactString)> = HashMap::new();
     for entry in catalog.schemas.values() {
         for (relation_name, relation) in &entry.relations {
             let id = match relation {
@@ -90,7 +90,15 @@ fn all_locks(exec: &Exec<'_>) -> Vec<Lock> {
                 Relation::View(view) => view.id,
                 Relation::Virtual(_) => continue,
             };
-            names.insert(id, (entry.schema.name.clone(), relation_name.clone()));
+            let schema = entry.schema.name.clone();
+            names.insert(id, ("TABLE", schema, relation_name.clone()));
+        }
+        for program in entry.programs.values() {
+            if let Some(lock) = &program.lock {
+                let record = &program.record;
+                let schema = entry.schema.name.clone();
+                names.insert(lock.id, (record.kind.name(), schema, record.name.clone()));
+            }
         }
     }
     let mut found = exec.engine.locks.metadata.shown();
@@ -126,16 +134,20 @@ fn all_locks(exec: &Exec<'_>) -> Vec<Lock> {
             Object::Commit => ("COMMIT", (None, None, 0)),
             Object::Backup => ("BACKUP LOCK", (None, None, 0)),
             Object::Schema(name) => ("SCHEMA", (Some(name), None, 0)),
-            Object::Table(table) => {
+            Object::Table(id) | Object::Function(id) | Object::Procedure(id) => {
                 // What is being dropped has no name any more.
-                let (schema, name) = names.get(&table).cloned()?;
-                ("TABLE", (Some(schema), Some(name), u64::from(table.0)))
+                let (kind, schema, name) = names.get(&id).cloned()?;
+                (kind, (Some(schema), Some(name), u64::from(id.0)))
             }
         };
         Some(Lock {
             kind,
             object,
-            lock_type: shown.mode.name(),
+            // A routine is called; it has no rows to read.
+            lock_type: match shown.mode {
+                Mode::SharedRead if matches!(kind, "FUNCTION" | "PROCEDURE") => Mode::Shared.name(),
+                mode => mode.name(),
+            },
             duration: shown.duration.name(),
             is_granted: shown.is_granted,
             session: shown.session,

@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use porpoise_locks::{Owner, PreferReader, ReaderWriter, heavy_fence, light_fence};
 
-use super::mode::{Mode, TableUse};
-use super::queue::MetadataLocks;
+use super::mode::{Mode, TableId, TableUse};
+use super::queue::{MetadataLocks, Object};
 
 /// Readers queue.
 const BARS_READERS: u8 = 1;
@@ -104,6 +104,11 @@ pub(super) struct Gate(u8);
 pub trait HasFastPath: Send + Sync {
     /// Where its unobtrusive locks are counted.
     fn fast_path(&self) -> &MdlFastPath;
+
+    /// What the queue calls the object of that number.
+    fn object(&self, id: TableId) -> Object {
+        Object::Table(id)
+    }
 }
 
 impl HasFastPath for MdlFastPath {

@@ -54,9 +54,9 @@ impl Graph<'_> {
                 Object::Global => mode.waits_for(Mode::IntentionExclusive) && other.held.changes(),
                 Object::Commit => mode.waits_for(Mode::IntentionExclusive) && other.held.commits(),
                 Object::Backup | Object::Schema(_) => false,
-                Object::Table(table) => tables
+                Object::Table(id) | Object::Function(id) | Object::Procedure(id) => tables
                     .iter()
-                    .any(|(held, other)| held == table && mode.waits_for(*other)),
+                    .any(|(held, other)| held == id && mode.waits_for(*other)),
             })
         });
         found.extend(inside.map(|other| other.id));

@@ -1,6 +1,6 @@
 //! Metadata locks as sessions hold them: for a statement or a transaction.
 //!
-//! 1. A statement takes the [`fast_path`] of each table and view that its plan names, as a reader
+//! 1. A statement takes the [`fast_path`] of each table, view and function that its plan names, as a reader
 //!    or a writer, and notes in a few words of its own ([`Held`]) that it did. Nobody else writes
 //!    there, and no mutex is taken.
 //! 2. Where a fast path is closed it releases all that it took, and requests them all at once in
@@ -220,9 +220,9 @@ pub trait Uses<'a, S: 'a> {
     fn each(&self, take: impl FnMut(Use<'a, S>));
 }
 
-/// A table or view that a statement uses.
+/// A table, view or routine that a statement uses.
 pub struct Use<'a, S> {
-    /// Which table or view.
+    /// Which one; they are numbered together.
     pub id: TableId,
     /// What the versions of its definition share, the metadata lock among it.
     pub state: &'a Arc<S>,
@@ -242,7 +242,7 @@ impl<S: HasFastPath + 'static> Use<'_, S> {
     fn want(self) -> MdlRequest {
         let fast_path: Arc<dyn HasFastPath> = Arc::<S>::clone(self.state);
         MdlRequest {
-            object: Object::Table(self.id),
+            object: self.state.object(self.id),
             mode: self.usage.mode(),
             duration: Duration::Transaction,
             fast_path: Some(fast_path),

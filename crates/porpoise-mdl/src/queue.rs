@@ -50,6 +50,10 @@ pub enum Object {
     Schema(CompactString),
     /// A table or view.
     Table(TableId),
+    /// A stored function.
+    Function(TableId),
+    /// A stored procedure.
+    Procedure(TableId),
 }
 
 impl Object {
@@ -60,6 +64,8 @@ impl Object {
             Object::Backup => "Waiting for backup lock",
             Object::Schema(_) => "Waiting for schema metadata lock",
             Object::Table(_) => "Waiting for table metadata lock",
+            Object::Function(_) => "Waiting for stored function metadata lock",
+            Object::Procedure(_) => "Waiting for stored procedure metadata lock",
         }
     }
 }

@@ -35,6 +35,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use porpoise_catalog::expression::Refusal;
+use porpoise_catalog::program::RoutineLock;
 use porpoise_catalog::{
     Catalog, Index, IndexKind, Table, TableSample, TemporaryTables, View, index_entry,
 };
@@ -110,7 +111,7 @@ pub struct FunctionSignature {
     pub uses: Arc<ProgramUses>,
 }
 
-/// The tables that a program's statements use, those of the programs that it runs included: a
+/// The tables, views and routines that a program's statements use, those of the programs that it runs included: a
 /// statement that runs the program locks them with its own.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramUses {
@@ -118,8 +119,20 @@ pub struct ProgramUses {
     pub tables: Vec<(Arc<Table>, plan::TableUse)>,
     /// How each view is used.
     pub views: Vec<(Arc<View>, plan::TableUse)>,
+    /// The routines among them, and the program itself if it is one.
+    pub routines: Vec<RoutineLock>,
     /// It changes rows, or locks them.
     pub writes: bool,
+}
+
+impl ProgramUses {
+    /// Adds what another program uses.
+    pub fn extend(&mut self, other: &ProgramUses) {
+        self.tables.extend(other.tables.iter().cloned());
+        self.views.extend(other.views.iter().cloned());
+        self.routines.extend(other.routines.iter().cloned());
+        self.writes |= other.writes;
+    }
 }
 
 /// A variable of a program.

@@ -24,6 +24,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use compact_str::CompactString;
+use porpoise_catalog::program::RoutineLock;
 use porpoise_catalog::{Relation, Table, TableId, View};
 use porpoise_core::error::Condition;
 use porpoise_core::reply::ResultColumn;
@@ -69,6 +70,8 @@ pub struct Plan {
     pub tables: Vec<(Arc<Table>, TableUse)>,
     /// The views that it went through.
     pub views: Vec<(Arc<View>, TableUse)>,
+    /// The functions that it calls, and the routines that these and its triggers call.
+    pub routine_locks: Vec<RoutineLock>,
     /// What the statement calls its tables, outside views: LOCK TABLES admits them by name.
     pub table_names: Vec<(Arc<Table>, CompactString)>,
     /// What foreign keys require of a change; `None` where it touches none.

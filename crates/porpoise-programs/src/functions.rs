@@ -93,9 +93,7 @@ fn find_triggers(
         let program = compiled(&routine, context.session, context.catalog, Some(table))?;
         if let Some(_visit) = Visit::begin(&routine) {
             let own = uses_of(&routine, &program, context);
-            uses.tables.extend(own.tables.iter().cloned());
-            uses.views.extend(own.views.iter().cloned());
-            uses.writes |= own.writes;
+            uses.extend(&own);
         }
         let program = Arc::new(Function(Callee { routine, program }));
         found.list.push((time, event, program));
@@ -153,6 +151,7 @@ fn uses_of(routine: &Routine, program: &Program, context: &Context<'_>) -> Arc<P
         ..*context
     };
     let mut uses = ProgramUses::default();
+    uses.routines.extend(routine.lock.clone());
     for instruction in &program.code {
         match instruction {
             Instruction::Sql(statement) => {
@@ -235,9 +234,7 @@ fn add_procedure(uses: &mut ProgramUses, name: &ast::ObjectName, context: &Conte
     };
     if let Ok(program) = compiled(&routine, context.session, context.catalog, None) {
         let called = uses_of(&routine, &program, context);
-        uses.tables.extend(called.tables.iter().cloned());
-        uses.views.extend(called.views.iter().cloned());
-        uses.writes |= called.writes;
+        uses.extend(&called);
     }
 }
 
@@ -251,6 +248,7 @@ fn add(uses: &mut ProgramUses, plan: Option<&Plan>) {
     let views = plan.views.iter();
     uses.views
         .extend(views.map(|(view, _)| (Arc::clone(view), TableUse::Read)));
+    uses.routines.extend(plan.routine_locks.iter().cloned());
     uses.writes |= plan.writes();
 }
 

@@ -3,11 +3,11 @@
 use porpoise_catalog::TableState;
 use porpoise_core::error::Result;
 use porpoise_mdl::{MdlContext, MdlScope, Use, Uses};
-use porpoise_planner::plan::Plan;
+use porpoise_planner::plan::{Plan, TableUse};
 
 use crate::session_state::SessionState;
 
-/// The tables and views of a plan, but not what is temporary, nor what LOCK TABLES holds.
+/// The tables, views and routines of a plan, but not what is temporary, nor what LOCK TABLES holds.
 pub struct PlanUses<'a, 's> {
     plan: &'a Plan,
     session: &'s SessionState,
@@ -40,9 +40,17 @@ impl<'a> Uses<'a, TableState> for PlanUses<'a, '_> {
                 usage: *usage,
             });
         }
+        for routine in &self.plan.routine_locks {
+            take(Use {
+                id: routine.id,
+                state: &routine.state,
+                usage: TableUse::Read,
+            });
+        }
     }
 }
-/// Takes the metadata locks of a plan's tables and views, for the transaction or else for the
+
+/// Takes the metadata locks of a plan's tables, views and routines, for the transaction or else for the
 /// statement, unless LOCK TABLES holds them already.
 pub fn lock_tables_of<'a>(
     plan: &'a Plan,

@@ -512,3 +512,93 @@ fn a_change_that_waits_for_create_trigger_fires_the_trigger() {
     }
     assert_eq!(reader.rows("SELECT v FROM t ORDER BY id"), ["0", "7"]);
 }
+
+/// DDL on a routine waits for the transactions whose statements have called it, however they came to.
+#[test]
+fn dropping_a_function_waits_for_transactions_that_called_it() {
+    let mut caller = Db::new();
+    for sql in [
+        "CREATE TABLE t (a INT)",
+        "CREATE TABLE fired (a INT)",
+        "CREATE PROCEDURE p() SET @x = 1",
+        "CREATE FUNCTION f() RETURNS INT BEGIN CALL p(); RETURN 1; END",
+        "CREATE FUNCTION g() RETURNS INT RETURN f()",
+        "CREATE VIEW v AS SELECT g() AS x",
+        "CREATE TRIGGER r BEFORE INSERT ON fired FOR EACH ROW SET NEW.a = f()",
+    ] {
+        caller.run(sql);
+    }
+    let mut dropper = beside(&caller);
+    dropper.run("SET lock_wait_timeout = 1");
+    for call in [
+        "SELECT f()",
+        "SELECT g()",
+        "SELECT * FROM v",
+        "UPDATE t SET a = f()",
+        "INSERT INTO fired VALUES (2)",
+    ] {
+        caller.run("BEGIN");
+        caller.try_run(call).expect(call);
+        dropper.fails("DROP FUNCTION f", 1205);
+        dropper.fails("DROP PROCEDURE IF EXISTS p", 1205);
+        caller.run("COMMIT");
+    }
+    caller.run("BEGIN");
+    caller.rows("SELECT f()");
+    dropper.fails("ALTER FUNCTION f COMMENT 'c'", 1205);
+    dropper.fails("DROP DATABASE d", 1205);
+    // What calls it only through CALL doesn't hold it.
+    dropper.run("DROP FUNCTION g");
+    caller.run("COMMIT");
+    caller.run("BEGIN");
+    caller.run("CALL p()");
+    dropper.run("ALTER PROCEDURE p COMMENT 'c'");
+    caller.run("COMMIT");
+}
+
+#[test]
+fn calls_stand_behind_a_waiting_drop_and_find_no_function_then() {
+    let mut caller = Db::new();
+    caller.run("CREATE FUNCTION f() RETURNS INT RETURN 1");
+    let (dropper, other, mut shown) = (beside(&caller), beside(&caller), beside(&caller));
+    caller.run("BEGIN");
+    caller.rows("SELECT f()");
+    let dropping = beside_the_test(dropper, &["DROP FUNCTION f"]);
+    until_waiting(&caller, 1);
+    assert_eq!(
+        shown.rows(
+            "SELECT STATE FROM information_schema.PROCESSLIST WHERE INFO = 'DROP FUNCTION f'"
+        ),
+        ["Waiting for stored function metadata lock"]
+    );
+    let locks = "SELECT OBJECT_TYPE, OBJECT_SCHEMA, OBJECT_NAME, LOCK_TYPE, LOCK_STATUS
+        FROM performance_schema.metadata_locks WHERE OBJECT_NAME = 'f' ORDER BY LOCK_STATUS";
+    assert_eq!(
+        shown.rows(locks),
+        [
+            "FUNCTION|d|f|SHARED|GRANTED",
+            "FUNCTION|d|f|EXCLUSIVE|PENDING"
+        ]
+    );
+    let calling = beside_the_test(other, &["SELECT f()"]);
+    until_waiting(&caller, 2);
+    // Who has called it calls it on.
+    assert_eq!(caller.rows("SELECT f()"), ["1"]);
+    caller.run("COMMIT");
+    assert_eq!(dropping.join().expect("the DROP").1, None);
+    assert_eq!(calling.join().expect("the call").1, Some(1305));
+}
+
+#[test]
+fn dropping_a_trigger_waits_for_transactions_that_changed_its_table() {
+    let mut writer = Db::new();
+    writer.run("CREATE TABLE t (a INT)");
+    writer.run("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1");
+    let mut dropper = beside(&writer);
+    dropper.run("SET lock_wait_timeout = 1");
+    writer.run("BEGIN");
+    writer.run("INSERT INTO t VALUES (2)");
+    dropper.fails("DROP TRIGGER r", 1205);
+    writer.run("COMMIT");
+    dropper.run("DROP TRIGGER r");
+}

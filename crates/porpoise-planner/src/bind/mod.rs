@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_catalog::expression::{Disallowed, Refusal};
+use porpoise_catalog::program::RoutineLock;
 use porpoise_catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, TemporaryTables, View};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{ColumnKey, ResultColumn};
@@ -93,6 +94,7 @@ pub struct Binder<'a> {
     aggregate_count: usize,
     tables: Vec<(Arc<Table>, TableUse)>,
     views: Vec<(Arc<View>, TableUse)>,
+    routine_locks: Vec<RoutineLock>,
     table_names: Vec<(Arc<Table>, CompactString)>,
     accesses: AccessList,
     /// The privileges that tables in FROM need: SELECT except in UPDATE's and DELETE's own FROM.
@@ -201,6 +203,7 @@ impl<'a> Binder<'a> {
             aggregate_count: 0,
             tables: Vec::new(),
             views: Vec::new(),
+            routine_locks: Vec::new(),
             table_names: Vec::new(),
             accesses: AccessList::default(),
             reads_need: Need::READ,
@@ -378,6 +381,15 @@ impl<'a> Binder<'a> {
             for (view, _) in &uses.views {
                 self.use_view(view);
             }
+            for routine in &uses.routines {
+                if self
+                    .routine_locks
+                    .iter()
+                    .all(|known| known.id != routine.id)
+                {
+                    self.routine_locks.push(routine.clone());
+                }
+            }
         }
     }
 
@@ -481,6 +493,7 @@ impl<'a> Binder<'a> {
                 .collect(),
             tables,
             views,
+            routine_locks: self.routine_locks,
             table_names: self.table_names,
             foreign_keys: foreign_keys.map(Arc::new),
             foreign_key_tables,
