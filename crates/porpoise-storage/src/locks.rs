@@ -27,6 +27,8 @@
 //! Transactions wait for other things than rows, too, which are unknown here: at a transaction that
 //! waits for no row the search goes on with [`ExternalWaits`].
 
+mod rows;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -38,14 +40,16 @@ use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
+use self::rows::Rows;
 use crate::overlay::SharedOverlay;
 use crate::uncommitted::OpenWrites;
 use crate::{LockError, SpaceId, TxnId};
 
-const SHARDS: usize = 64;
-/// What a lock takes: its entry in a shard, at the load that the maps have, and its place in the
-/// transaction's list.
-const LOCK_BYTES: usize = 144;
+const SHARDS: usize = 1 << SHARD_BITS;
+const SHARD_BITS: u32 = 6;
+/// What a lock takes at most: its entry in a shard, whose memory doubles as it fills, and its place
+/// in the transaction's list.
+const LOCK_BYTES: usize = 108;
 /// A transaction that releases so many locks has the shards give memory back.
 const MANY_LOCKS: usize = 4096;
 
@@ -242,7 +246,7 @@ impl RowHash {
     }
 
     fn shard(self) -> usize {
-        (self.0 >> 58) as usize % SHARDS
+        (self.0 >> (u64::BITS - SHARD_BITS)) as usize % SHARDS
     }
 }
 
@@ -442,7 +446,7 @@ struct Waiting {
 
 #[repr(align(64))]
 #[derive(Default)]
-struct Shard(Mutex<HashMap<RowHash, LockEntry>>);
+struct Shard(Mutex<Rows>);
 
 pub(crate) struct LockTable {
     shards: [Shard; SHARDS],
@@ -547,7 +551,7 @@ impl LockTable {
     pub fn rows_of(&self, held: &HeldLocks) -> Vec<LockedRow> {
         let mode_of = |row: &RowHash| {
             let shard = self.shards[row.shard()].0.lock();
-            let holders = &shard.get(row)?.holders;
+            let holders = &shard.get(*row)?.holders;
             let (_, mode) = holders.iter().find(|(holder, _)| *holder == held.txn)?;
             Some(*mode)
         };
@@ -566,7 +570,7 @@ impl LockTable {
         let mut held = HeldLocks::none(txn);
         for &LockedRow { row, mode } in rows {
             let mut shard = self.shards[row.shard()].0.lock();
-            shard.entry(row).or_default().hold(txn, mode);
+            shard.entry(row).hold(txn, mode);
             held.rows.push(row);
         }
         held
@@ -614,7 +618,7 @@ impl LockTable {
         let txn = held.txn;
         let (waiter, timeout, is_upgrade) = {
             let mut shard = self.shards[row.shard()].0.lock();
-            let entry = shard.entry(row).or_default();
+            let entry = shard.entry(row);
             let own = entry
                 .holders
                 .iter()
@@ -713,11 +717,11 @@ impl LockTable {
 
     fn leave_queue(&self, row: RowHash, waiter: &Arc<Waiter>) {
         let mut shard = self.shards[row.shard()].0.lock();
-        if let Some(entry) = shard.get_mut(&row) {
+        if let Some(entry) = shard.get_mut(row) {
             entry.queue.retain(|w| !Arc::ptr_eq(&w.waiter, waiter));
             entry.grant_waiters();
             if entry.holders.is_empty() && entry.queue.is_empty() {
-                shard.remove(&row);
+                shard.remove(row);
             }
         }
     }
@@ -748,8 +752,7 @@ impl LockTable {
         }
         std::array::from_fn(|number| {
             let mut shard = self.shards[number].0.lock();
-            let is_own =
-                shard.len() <= counts[number] && shard.values().all(|e| e.is_only_of(held.txn));
+            let is_own = shard.len() <= counts[number] && shard.all(|e| e.is_only_of(held.txn));
             if is_own {
                 shard.clear();
             }
@@ -768,11 +771,7 @@ impl LockTable {
     /// Has the shards give memory back that they have too much of.
     pub fn shrink(&self) {
         for shard in &self.shards {
-            let mut shard = shard.0.lock();
-            if shard.capacity() / 4 > shard.len() {
-                let len = shard.len();
-                shard.shrink_to(len * 2);
-            }
+            shard.0.lock().shrink();
         }
     }
 
@@ -787,11 +786,11 @@ impl LockTable {
 
     fn release_row(&self, txn: TxnId, row: RowHash) {
         let mut shard = self.shards[row.shard()].0.lock();
-        if let Some(entry) = shard.get_mut(&row) {
+        if let Some(entry) = shard.get_mut(row) {
             entry.holders.retain(|(holder, _)| *holder != txn);
             entry.grant_waiters();
             if entry.holders.is_empty() && entry.queue.is_empty() {
-                shard.remove(&row);
+                shard.remove(row);
             }
         }
     }
@@ -887,7 +886,7 @@ impl LockTable {
             };
         };
         let shard = self.shards[row.shard()].0.lock();
-        let found = shard.get(&row).map(|entry| entry.blockers_of(txn, start));
+        let found = shard.get(row).map(|entry| entry.blockers_of(txn, start));
         Blockers {
             row: Some(row),
             ..found.unwrap_or_default()
