@@ -406,12 +406,13 @@ fn bytes_of(value: Value, from: &DataType) -> Vec<u8> {
 fn text_of(value: Value, from: &DataType, to: &DataType) -> porpoise_types::CompactString {
     match value {
         Value::Text(text) => text,
-        Value::Bytes(bytes) if to.collation().charset().max_len() == 1 => {
-            let decoded = to.collation().charset().decode(&bytes);
-            decoded.map_or_else(
-                |_| porpoise_types::CompactString::from_utf8_lossy(&bytes),
-                |text| text.as_ref().into(),
-            )
+        Value::Bytes(bytes) if !to.collation().charset().is_utf8() => {
+            let charset = to.collation().charset();
+            match charset.decode(&bytes) {
+                Ok(text) => text.as_ref().into(),
+                Err(_) if !charset.extends_ascii() => charset.decode_lossy(&bytes).into(),
+                Err(_) => porpoise_types::CompactString::from_utf8_lossy(&bytes),
+            }
         }
         Value::Bytes(bytes) => porpoise_types::CompactString::from_utf8_lossy(&bytes),
         value => convert::to_text(&value, from).into(),

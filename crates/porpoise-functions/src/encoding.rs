@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use porpoise_core::error::Result;
+use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::function::{
-    ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
+    ArgumentKind, Call, Eval, Function, Purity, Returns, at_least, between, exactly, pure,
 };
 use porpoise_expr::{Expr, typing};
 use porpoise_types::{BlobSize, Charset, DataType, Value, cancel, convert};
@@ -17,6 +17,7 @@ const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /// Encoded text is broken into lines of so many characters.
 const BASE64_LINE_CHARS: usize = 76;
 
+/// This module's rows of the table of functions.
 pub static TABLE: &[Function] = &[
     pure(
         "ASCII",
@@ -151,6 +152,16 @@ fn char_type(arguments: &[Expr]) -> Result<DataType> {
     Ok(DataType::Varbinary(arguments.len() as u32 * 4))
 }
 
+/// `CHAR(codes USING charset)`, whose type has the character set.
+pub static CHAR_USING: Function = Function {
+    name: "CHAR",
+    arity: at_least(1),
+    argument_kinds: &[ArgumentKind::Integer],
+    returns: Returns::OwnText(|arguments| arguments.len() as u64 * 4),
+    eval: Eval::Values(char_using),
+    purity: Purity::Pure,
+};
+
 fn hex_chars(arguments: &[Expr]) -> u64 {
     arguments
         .first()
@@ -161,14 +172,42 @@ fn hex_chars(arguments: &[Expr]) -> u64 {
 
 /// Numbers become bytes, the highest first, without leading zeros.
 fn char(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    Ok(Value::Bytes(bytes_of_codes(values, Charset::Binary)))
+}
+
+/// Each number's bytes, without zeros at the front but for those that fill a unit of the character
+/// set.
+fn bytes_of_codes(values: &[Value], charset: Charset) -> Vec<u8> {
+    let unit = usize::from(charset.min_len());
     let mut out = Vec::new();
     for value in values.iter().filter(|value| !value.is_null()) {
-        let code = convert::to_int(value).0 as u32;
-        let bytes = code.to_be_bytes();
-        let skip = bytes.iter().take(3).take_while(|&&byte| byte == 0).count();
-        out.extend_from_slice(&bytes[skip..]);
+        let bytes = (convert::to_int(value).0 as u32).to_be_bytes();
+        let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+        let length = (bytes.len() - zeros).max(1).next_multiple_of(unit);
+        out.extend_from_slice(&bytes[bytes.len() - length..]);
     }
-    Ok(Value::Bytes(out))
+    out
+}
+
+/// What isn't a text in the character set is NULL in strict mode, and else what is a text before it.
+fn char_using(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    /// How many bytes of what isn't a text the warning shows.
+    const SHOWN_MAX: usize = 3;
+    let charset = call.ty.collation().charset();
+    let bytes = bytes_of_codes(values, charset);
+    let valid = match charset.decode(&bytes) {
+        Ok(text) => return Ok(Value::text(text)),
+        Err(at) => at,
+    };
+    let rest = &bytes[valid..];
+    let shown = to_hex(&rest[..rest.len().min(SHOWN_MAX)], true);
+    let warning = Error::warn_invalid_character_string(charset.name(), shown);
+    let vars = call.context.vars_mut();
+    vars.warn(Level::Warning, warning.into_condition());
+    if vars.sql_mode.strict() {
+        return Ok(Value::Null);
+    }
+    Ok(Value::text(charset.decode_lossy(&bytes[..valid])))
 }
 
 pub(super) fn to_hex(bytes: &[u8], upper: bool) -> String {

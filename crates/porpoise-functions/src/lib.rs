@@ -21,7 +21,7 @@ mod crypt;
 mod date_arithmetic;
 mod date_format;
 mod digest;
-mod encoding;
+pub mod encoding;
 mod inet;
 mod information;
 mod json;

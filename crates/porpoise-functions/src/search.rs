@@ -186,10 +186,10 @@ fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> Result<i6
     let collation = collation(call);
     let mut start = units.offset(from as usize - 1);
     let mut position = from;
-    // In a character set of single bytes a character is as long as any other, however it lies here,
-    // and printable characters of ASCII are equal one by one.
+    // In a character set of single bytes or units a character is as long as any other, however it
+    // lies here, and printable characters of ASCII are equal one by one.
     if let Value::Text(text) = text
-        && (collation.charset().max_len() == 1 || is_printable(source) && is_printable(wanted))
+        && (!collation.charset().is_utf8() || is_printable(source) && is_printable(wanted))
     {
         let check = || call.context.check_interrupt();
         return Ok(match collation.find(source, wanted, start, check)? {

@@ -51,7 +51,7 @@ pub(crate) fn write_column_definition(
     let mut definition = column_definition(column, charset);
     definition.default = default;
     let described = (definition.column_type, definition.decimals);
-    if !is_ascii(&definition) {
+    if !(charset.extends_ascii() && is_ascii(&definition)) {
         let [schema, table, org_table, called, org_name] = [
             &column.schema,
             &column.table,
@@ -75,7 +75,7 @@ pub(crate) fn write_column_definition(
     described
 }
 
-/// Whether all names of a column are the same in every character set.
+/// Whether all names of a column are the same in every character set that extends ASCII.
 fn is_ascii(definition: &ColumnDefinition<'_>) -> bool {
     [
         definition.schema,
@@ -90,7 +90,9 @@ fn is_ascii(definition: &ColumnDefinition<'_>) -> bool {
 
 /// A text in a client's character set; what it can't hold becomes `?`.
 pub(crate) fn encoded(text: &str, charset: Charset) -> Cow<'_, [u8]> {
-    if text.is_ascii() || matches!(charset, Charset::Utf8mb4 | Charset::Binary) {
+    if charset.extends_ascii() && text.is_ascii()
+        || matches!(charset, Charset::Utf8mb4 | Charset::Binary)
+    {
         return Cow::Borrowed(text.as_bytes());
     }
     let mut encoded = Vec::with_capacity(text.len());

@@ -91,7 +91,7 @@ pub fn store(
         }
         DataType::Text { size, collation } => {
             let (text, loss) = store_text(value, from, usize::MAX, *collation);
-            let (text, cut) = cut_octets(text, *size);
+            let (text, cut) = cut_octets(text, *size, collation.charset());
             (Value::Text(text), loss.or(cut))
         }
         DataType::Binary(n) => {
@@ -264,7 +264,7 @@ fn store_text(
     let mut text = match value {
         Value::Text(s) => s,
         // Bytes that are no text yet are the column's own encoding.
-        Value::Bytes(bytes) if from.is_binary_string() && collation.charset().max_len() == 1 => {
+        Value::Bytes(bytes) if from.is_binary_string() && !collation.charset().is_utf8() => {
             decoded(&bytes, collation.charset(), &mut loss)
         }
         Value::Double(v) => double_text(v, from, max_chars),
@@ -309,6 +309,9 @@ fn decoded(bytes: &[u8], charset: Charset, loss: &mut Loss) -> CompactString {
         Ok(text) => text.into(),
         Err(_) => {
             *loss = Loss::BadText;
+            if !charset.extends_ascii() {
+                return charset.decode_lossy(bytes).into();
+            }
             let ascii = |byte: &u8| if byte.is_ascii() { *byte as char } else { '?' };
             bytes.iter().map(ascii).collect()
         }
@@ -324,8 +327,12 @@ fn double_text(v: f64, from: &DataType, max_chars: usize) -> CompactString {
     }
 }
 
-fn cut_octets(mut text: CompactString, size: BlobSize) -> (CompactString, Loss) {
-    let max = size.max_octets() as usize;
+fn cut_octets(mut text: CompactString, size: BlobSize, charset: Charset) -> (CompactString, Loss) {
+    let mut max = size.max_octets() as usize;
+    if !charset.extends_ascii() {
+        // What a text takes in wide units isn't what it takes here.
+        max = charset.fitting(&text, max);
+    }
     if text.len() <= max {
         return (text, Loss::None);
     }
@@ -340,7 +347,7 @@ fn cut_octets(mut text: CompactString, size: BlobSize) -> (CompactString, Loss) 
 fn store_bytes(value: Value, from: &DataType, max: usize) -> (Vec<u8>, Loss) {
     let mut bytes = match value {
         Value::Bytes(b) => b,
-        Value::Text(text) if from.collation().charset().max_len() == 1 => {
+        Value::Text(text) if !from.collation().charset().is_utf8() => {
             let mut encoded = Vec::with_capacity(text.len());
             from.collation().charset().encode(&text, &mut encoded);
             encoded

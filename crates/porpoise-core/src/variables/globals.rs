@@ -438,7 +438,9 @@ impl Beginning {
         }
         let lowers = find("lower_case_table_names").map(|position| unsigned(&globals[position]));
         state.lower_case_names = lowers == Some(1);
-        if let Some(collation) = collation {
+        // One of a character set that no statement can be written in leaves the default.
+        let offered = collation.filter(|offered| offered.charset().extends_ascii());
+        if let Some(collation) = offered {
             set_names(collation.charset(), collation, &mut state);
         }
         Beginning { globals, state }

@@ -238,6 +238,10 @@ impl Variable {
                 Value::Text(name) => {
                     let charset =
                         Charset::by_name(name).ok_or_else(|| Error::unknown_character_set(name))?;
+                    match self.name {
+                        "character_set_client" => super::client_charset(charset)?,
+                        _ => charset,
+                    };
                     Ok(Value::text(charset.name()))
                 }
                 _ => Err(refuse(&value)),

@@ -298,6 +298,17 @@ pub fn set_database_collation(collation: Collation, state: &mut SessionVars) {
     }
 }
 
+/// The character set, if statements can be written in it (MySQL 8.4 manual, 12.4).
+pub fn client_charset(charset: Charset) -> Result<Charset> {
+    match charset.extends_ascii() {
+        true => Ok(charset),
+        false => Err(Error::wrong_value_for_variable(
+            "character_set_client",
+            charset.name(),
+        )),
+    }
+}
+
 /// SET NAMES: the three character sets of a connection at once.
 pub fn set_names(charset: Charset, collation: Collation, state: &mut SessionVars) {
     for (name, value) in [

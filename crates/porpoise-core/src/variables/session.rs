@@ -531,10 +531,21 @@ impl SessionVars {
         let charset = match self.results_charset {
             Some(Charset::Utf8mb4) => return None,
             Some(charset) if charset != Charset::Binary => charset,
-            _ if ty.collation().charset() == Charset::Latin1 => Charset::Latin1,
-            _ => return None,
+            _ => match ty.collation().charset() {
+                charset @ (Charset::Latin1
+                | Charset::Ucs2
+                | Charset::Utf16
+                | Charset::Utf16le
+                | Charset::Utf32) => charset,
+                _ => return None,
+            },
         };
-        (!ty.is_binary_string()).then_some(charset)
+        // Numbers and dates are digits, a byte each.
+        let is_converted = match charset.extends_ascii() {
+            true => !ty.is_binary_string(),
+            false => !ty.is_binary_string() && (ty.is_string() || *ty == DataType::Json),
+        };
+        is_converted.then_some(charset)
     }
 }
 

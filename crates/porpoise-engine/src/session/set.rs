@@ -56,6 +56,7 @@ impl Session {
                         .ok_or_else(|| Error::unknown_character_set(&**name))?,
                     None => Charset::Utf8mb4,
                 };
+                let charset = variables::client_charset(charset)?;
                 let collation = match collation {
                     Some(name) => {
                         let collation = Collation::by_name(name)
@@ -86,6 +87,7 @@ impl Session {
                         .ok_or_else(|| Error::unknown_character_set(&**name))?,
                     None => Charset::Utf8mb4,
                 };
+                let charset = variables::client_charset(charset)?;
                 // The connection's character set becomes the current schema's.
                 let catalog = self.shared.catalog.load();
                 let schema = self

@@ -193,7 +193,17 @@ pub fn mixed<'e>(
     {
         return Err(refused(&strings, operation));
     }
-    let common = strings.iter().copied().reduce(blend);
+    let mut common: Option<(Collation, Coercibility)> = None;
+    for next in strings.iter().copied() {
+        common = Some(match common {
+            None => next,
+            // Characters of two sets of which neither holds the other can't be put together at all.
+            Some(held) if combine(held, next).is_none() && held.0.charset() != next.0.charset() => {
+                return Err(refused(&strings, operation));
+            }
+            Some(held) => blend(held, next),
+        });
+    }
     Ok(common.map_or(default, |(collation, _)| collation))
 }
 
@@ -222,8 +232,14 @@ fn blend(a: (Collation, Coercibility), b: (Collation, Coercibility)) -> (Collati
     })
 }
 
-fn is_unicode(charset: Charset) -> bool {
-    matches!(charset, Charset::Utf8mb4 | Charset::Utf8mb3)
+/// Whether values of one of Unicode's character sets become another's: utf8mb3 is part of utf8mb4,
+/// and what is written out can be written in wide units.
+fn yields(from: Charset, to: Charset, strength: Coercibility) -> bool {
+    match (from.is_utf8(), to.is_utf8()) {
+        (true, true) => from == Charset::Utf8mb3,
+        (true, false) => strength == Coercibility::Coercible,
+        (false, _) => false,
+    }
 }
 
 fn combine(
@@ -247,14 +263,12 @@ fn combine(
     let (x, y) = (stronger.0.charset(), weaker.0.charset());
     if x != y {
         // The wider character set holds the other.
-        return match (is_unicode(x), is_unicode(y)) {
+        return match (x.is_unicode(), y.is_unicode()) {
             (true, false) => Some(stronger),
             (false, true) => Some(weaker),
-            (true, true) => Some(if x == Charset::Utf8mb4 {
-                stronger
-            } else {
-                weaker
-            }),
+            (true, true) if yields(y, x, weaker.1) => Some(stronger),
+            (true, true) if yields(x, y, stronger.1) => Some(weaker),
+            (true, true) => None,
             _ if x == Charset::Ascii => Some(weaker),
             _ if y == Charset::Ascii => Some(stronger),
             _ => None,

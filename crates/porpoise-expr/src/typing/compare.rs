@@ -147,14 +147,12 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
             // Between bytes and a text stands the text's encoding in its character set.
             Class::Bytes
                 if let Domain::Text(collation) = domain
-                    && collation.charset().max_len() == 1 =>
+                    && !collation.charset().is_utf8() =>
             {
                 let ty = text_type(expr.ty.max_chars(), collation);
                 implicit(expr, ty)
             }
-            Class::Text
-                if domain == Domain::Bytes && expr.ty.collation().charset().max_len() == 1 =>
-            {
+            Class::Text if domain == Domain::Bytes && !expr.ty.collation().charset().is_utf8() => {
                 let ty = super::bytes_type(expr.ty.max_chars());
                 implicit(expr, ty)
             }

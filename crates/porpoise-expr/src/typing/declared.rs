@@ -367,6 +367,7 @@ pub fn decode(bytes: &[u8], session: &SessionVars) -> Result<String> {
     let charset = session.collation.charset();
     let read = match charset {
         Charset::Latin1 => Charset::Utf8mb4,
+        charset if !charset.extends_ascii() => Charset::Utf8mb4,
         charset => charset,
     };
     read.decode(bytes)

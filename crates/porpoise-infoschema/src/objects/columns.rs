@@ -157,7 +157,8 @@ pub(crate) fn type_columns(ty: &DataType) -> Vec<Value> {
                 (characters, characters * per_char)
             };
             let characters = if blob && has_charset && matches!(ty, DataType::Text { .. }) {
-                octets
+                // As many as there are of the shortest.
+                octets / u64::from(ty.collation().charset().min_len())
             } else {
                 characters
             };

@@ -8,7 +8,7 @@ use porpoise_expr::function::ArgumentKind;
 use porpoise_expr::typing::{self, hidden, operate};
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_sql::ast;
-use porpoise_types::{Collation, DataType, Value};
+use porpoise_types::{Charset, Collation, DataType, Value};
 
 use super::{charset_named, null};
 use crate::bind::Binder;
@@ -144,13 +144,13 @@ impl Binder<'_> {
     pub(super) fn char(&mut self, codes: &[ast::Expr], charset: Option<&str>) -> Result<Expr> {
         let session = self.session();
         let codes = self.exprs(codes)?;
-        let bytes = call_function("CHAR", codes, session)?;
-        match charset {
-            None => Ok(bytes),
-            Some(name) => {
-                let charset = charset_named(name)?;
-                let ty = typing::text_type(bytes.ty.max_chars(), charset.default_collation());
-                Ok(typing::explicit(bytes, ty))
+        match charset.map(charset_named).transpose()? {
+            None | Some(Charset::Binary) => call_function("CHAR", codes, session),
+            Some(charset) => {
+                let function = &porpoise_functions::encoding::CHAR_USING;
+                let call = operate::call_function(function, codes, session)?;
+                let ty = typing::text_type(call.ty.max_chars(), charset.default_collation());
+                Ok(Expr { ty, ..call })
             }
         }
     }
