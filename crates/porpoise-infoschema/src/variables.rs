@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use porpoise_accounts::tls::ClientTls;
 use porpoise_core::temporary_space::SpillCounts;
 use porpoise_core::variables::{Reads, Scope, VARIABLES, read};
-use porpoise_mdl::command_counts::NAMES;
+use porpoise_mdl::command_counts::{CountedCommand, NAMES};
 use porpoise_types::DateTime;
 
 use super::*;
@@ -106,7 +106,15 @@ fn counters(
     let (algorithm, level) = compression.unwrap_or_default();
     let is_compressed = if compression.is_some() { "ON" } else { "OFF" };
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed).to_string();
+    // Definitions stay open, as COM_STATISTICS has it.
+    let tables = exec.engine.catalog.load().relation_count().to_string();
+    let flushes = exec.engine.locks.sessions.counts()[CountedCommand::Flush as usize];
     let mut counters = vec![
+        ("Flush_commands", flushes.to_string()),
+        ("Open_table_definitions", tables.clone()),
+        ("Open_tables", tables.clone()),
+        ("Opened_table_definitions", tables.clone()),
+        ("Opened_tables", tables),
         ("Compression", is_compressed.to_string()),
         ("Compression_algorithm", algorithm.to_string()),
         ("Compression_level", level.to_string()),
