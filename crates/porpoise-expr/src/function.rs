@@ -77,6 +77,8 @@ pub const fn at_least(min: usize) -> Arity {
 pub enum ArgumentKind {
     /// As it is (ENUM and SET come as their text, BIT and YEAR as integers).
     Any,
+    /// As it is, ENUM and SET as the numbers that they are.
+    Amount,
     /// `Value::Text`; or `Value::Bytes` where the argument is a binary string.
     String,
     /// As `String`, and brought together with all arguments wanted so: texts next to bytes are

@@ -16,7 +16,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "ADDDATE",
         between(2, 3),
-        &[ArgumentKind::Any],
+        &[ArgumentKind::Any, ArgumentKind::Amount],
         Returns::By(shifted_type),
         Eval::Strict(|call, values| shift(call, values, false)),
     ),
@@ -44,14 +44,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "DATE_ADD",
         exactly(3),
-        &[ArgumentKind::Any],
+        &[ArgumentKind::Any, ArgumentKind::Amount],
         Returns::By(shifted_type),
         Eval::Strict(|call, values| shift(call, values, false)),
     ),
     pure(
         "DATE_SUB",
         exactly(3),
-        &[ArgumentKind::Any],
+        &[ArgumentKind::Any, ArgumentKind::Amount],
         Returns::By(shifted_type),
         Eval::Strict(|call, values| shift(call, values, true)),
     ),
@@ -79,7 +79,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "SUBDATE",
         between(2, 3),
-        &[ArgumentKind::Any],
+        &[ArgumentKind::Any, ArgumentKind::Amount],
         Returns::By(shifted_type),
         Eval::Strict(|call, values| shift(call, values, true)),
     ),
@@ -226,15 +226,18 @@ fn shift(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Value>
             let Some(moment) = moment(&converted) else {
                 return Ok(Value::Null);
             };
-            // A text that is a date alone gives a date.
-            let digits = other.as_bytes().map_or(0, |text| {
-                text.iter().filter(|byte| byte.is_ascii_digit()).count()
-            });
+            // A text that is a date alone gives a date: up to three numbers, whatever is between them.
+            let text = other.as_bytes().unwrap_or_default();
+            let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
+            let numbers = text
+                .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit())
+                .filter(|run| run[0].is_ascii_digit())
+                .count();
             let dated = match other {
                 Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Double(_) => {
                     convert::to_double(other).0 < 1e8
                 }
-                _ => digits <= 8 && !other.as_bytes().is_some_and(|text| text.contains(&b':')),
+                _ => digits <= 8 && numbers <= 3,
             };
             (moment, dated)
         }
@@ -297,9 +300,12 @@ fn add_time(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Val
             {
                 Value::DateTime(moment)
             }
-            _ => convert::to_time(other, &cx)
-                .0
-                .map_or(Value::Null, Value::Time),
+            _ => match convert::to_time(other, &cx) {
+                (Some(time), loss) if other.as_bytes().is_some() || loss != Loss::OutOfRange => {
+                    Value::Time(time)
+                }
+                _ => Value::Null,
+            },
         },
     };
     let result = match start {

@@ -56,6 +56,7 @@ pub static TABLE: &[Function] = &[
         Returns::TextOf(formatted_chars),
         Eval::Strict(|_, values| {
             Ok(time(&values[0])
+                .filter(|_| !text(&values[1]).is_empty())
                 .and_then(|time| time_format(time, text(&values[1])))
                 .map_or(Value::Null, Value::text))
         }),

@@ -79,7 +79,7 @@ pub static TABLE: &[Function] = &[
             ArgumentKind::Integer,
             ArgumentKind::Integer,
         ],
-        Returns::Text(64),
+        Returns::OwnText(|_| 64),
         Eval::Strict(conv),
     ),
     real!("COS", f64::cos),
@@ -364,10 +364,20 @@ fn in_base(call: &mut Call<'_>, values: &[Value], base: i64) -> Result<Value> {
     conv(call, &[Value::from(text), Value::Int(10), Value::Int(base)])
 }
 
-fn conv(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let text = String::from_utf8_lossy(values[0].as_bytes().unwrap_or_default())
-        .trim()
-        .to_ascii_lowercase();
+fn conv(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let bytes = values[0].as_bytes().unwrap_or_default();
+    // Bits are bytes where text is wanted; here they are the number that they are.
+    let text = match (&values[0], &call.arguments[0].kind) {
+        (Value::Bytes(_), ExprKind::Cast { operand, .. })
+            if matches!(operand.ty, DataType::Bit(_)) =>
+        {
+            bytes
+                .iter()
+                .fold(0u64, |number, byte| number << 8 | u64::from(*byte))
+                .to_string()
+        }
+        _ => String::from_utf8_lossy(bytes).trim().to_ascii_lowercase(),
+    };
     let (from, to) = (convert::to_int(&values[1]).0, convert::to_int(&values[2]).0);
     let base = 2..=36;
     if text.is_empty() || !base.contains(&from.unsigned_abs()) || !base.contains(&to.unsigned_abs())

@@ -602,6 +602,9 @@ fn from_unixtime(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(match values.get(1) {
         Some(pattern) => {
             let pattern = String::from_utf8_lossy(pattern.as_bytes().unwrap_or_default());
+            if pattern.is_empty() {
+                return Ok(Value::Null);
+            }
             date_format(local, &pattern, call.context.vars().locale)
                 .map_or(Value::Null, Value::text)
         }

@@ -362,7 +362,12 @@ impl Decimal {
         let whole = grouped(dividend) + grouped(divisor);
         let padding = whole - dividend - divisor;
         let digits = grouped(whole + increment.saturating_sub(padding));
-        self.divided(other, digits, Rounding::Truncate)
+        // Of more digits than a decimal can have, the last is rounded.
+        let rounding = match digits > MAX_SCALE {
+            true => Rounding::HalfAwayFromZero,
+            false => Rounding::Truncate,
+        };
+        self.divided(other, digits, rounding)
     }
 
     fn divided(&self, other: &Decimal, scale: u8, rounding: Rounding) -> Option<Decimal> {

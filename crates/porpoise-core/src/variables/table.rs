@@ -808,7 +808,7 @@ pub static VARIABLES: &[Variable] = &[
         s.restrict_fk_on_non_standard_key = unsigned(v) != 0
     }),
     row("secure_file_priv", Global, Text, "NULL", AtStart),
-    row("server_id", Global, int(0, U32), "1", Inert),
+    row("server_id", Global, int(0, U32), "1", Settable),
     row("server_uuid", Global, Text, "", ReadOnly),
     row(
         "session_track_gtids",

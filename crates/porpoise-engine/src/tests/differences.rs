@@ -164,6 +164,7 @@ const DIFFERENCES: &[Difference] = &[
     ),
     absent("GRANT SELECT ON *.* TO u AS v", "ERROR 1235 (42000)"),
     absent("RESTART", "ERROR 1235 (42000)"),
+    absent("SHUTDOWN", "ERROR 1235 (42000)"),
     absent("PURGE BINARY LOGS TO 'x'", "ERROR 1235 (42000)"),
     absent(
         "CREATE TABLESPACE s ADD DATAFILE 's.ibd'",

@@ -4,7 +4,7 @@
 //! differ decide nothing: error 1267.
 
 use porpoise_core::error::{Error, Result};
-use porpoise_types::{Charset, Collation};
+use porpoise_types::{Charset, Collation, DataType};
 use smallvec::SmallVec;
 
 use crate::function::{ArgumentKind, Returns};
@@ -56,6 +56,8 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
     match class(&expr.ty) {
         Class::Null => return (collation, Coercibility::Ignorable),
         Class::Text | Class::Bytes | Class::Member | Class::Json => {}
+        // Bits are bytes to whoever wants text.
+        _ if matches!(expr.ty, DataType::Bit(_)) => {}
         _ => return (collation, Coercibility::Numeric),
     }
     match &expr.kind {

@@ -83,8 +83,13 @@ pub static TEMPORAL: Function = Function {
 };
 
 fn time_of(call: &mut Call<'_>, value: &Value) -> Result<Value> {
-    if let Some(time) = convert::to_time(value, &ConvertContext::default()).0 {
-        return Ok(Value::Time(time));
+    let is_written = matches!(value, Value::Text(_) | Value::Bytes(_));
+    match convert::to_time(value, &ConvertContext::default()) {
+        // A text that is too long a time is the longest; a number is none, as for CAST.
+        (Some(time), loss) if is_written || loss != Loss::OutOfRange => {
+            return Ok(Value::Time(time));
+        }
+        _ => {}
     }
     let text = convert::to_text(value, &call.arguments[0].ty);
     let warning = Error::truncated_wrong_value("time", text);

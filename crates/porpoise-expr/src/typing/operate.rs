@@ -256,6 +256,7 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
             Class::Member => as_text(expr),
             _ => expr,
         },
+        ArgumentKind::Amount => expr,
         ArgumentKind::String | ArgumentKind::Mixed | ArgumentKind::Compared => match from {
             Class::Text | Class::Bytes => expr,
             _ => as_text(expr),
@@ -320,7 +321,10 @@ pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Resu
                         Class::Time | Class::Json | Class::Null => &hidden::LOOSE_DATE,
                         _ => &hidden::LOOSE_DATE_WRITTEN,
                     },
-                    arguments: vec![expr],
+                    arguments: vec![match from {
+                        Class::Member => as_text(expr),
+                        _ => expr,
+                    }],
                 },
                 DataType::DateTime { fsp: 6 },
                 true,

@@ -388,7 +388,7 @@ const SHAPES: &[&str] = &[
 fn lists(kind: ArgumentKind) -> &'static [&'static [&'static str]] {
     use ArgumentKind as K;
     match kind {
-        K::Any => &[NUMBERS, TEXTS, TEMPORALS, DOCUMENTS, SHAPES],
+        K::Any | K::Amount => &[NUMBERS, TEXTS, TEMPORALS, DOCUMENTS, SHAPES],
         K::String | K::Mixed | K::Compared => &[
             TEXTS, TEXTS, SPELLINGS, PATHS, DOCUMENTS, NUMBERS, TEMPORALS,
         ],

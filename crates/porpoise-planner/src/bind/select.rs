@@ -43,6 +43,37 @@ pub fn usable_name(name: &str, at: usize) -> CompactString {
     }
 }
 
+/// A query block, or a set operation of such, whose columns haven't got their common types yet.
+enum Terms {
+    /// A block, or a query in parentheses with an ORDER BY or LIMIT of its own.
+    Block(Box<Query>),
+    Operation {
+        op: SetOperator,
+        distinct: bool,
+        inputs: Vec<Terms>,
+    },
+}
+
+impl Terms {
+    fn collect_blocks<'t>(&'t self, blocks: &mut Vec<&'t Query>) {
+        match self {
+            Terms::Block(block) => blocks.push(block),
+            Terms::Operation { inputs, .. } => {
+                for input in inputs {
+                    input.collect_blocks(blocks);
+                }
+            }
+        }
+    }
+
+    fn is_nullable(&self, column: usize) -> bool {
+        match self {
+            Terms::Block(block) => block.columns[column].expr.nullable,
+            Terms::Operation { inputs, .. } => inputs.iter().any(|input| input.is_nullable(column)),
+        }
+    }
+}
+
 impl Binder<'_> {
     /// A query expression with its WITH, ORDER BY and LIMIT.
     pub(super) fn query(&mut self, query: &ast::Query) -> Result<Query> {
@@ -188,13 +219,18 @@ impl Binder<'_> {
     }
 
     fn set_operation(&mut self, operation: &ast::SetOperation) -> Result<Query> {
+        let terms = self.operation_terms(operation)?;
+        self.combine(terms)
+    }
+
+    /// The query blocks of an operation, and of those among its operands, without their common types.
+    fn operation_terms(&mut self, operation: &ast::SetOperation) -> Result<Terms> {
         let op = match operation.op {
             ast::SetOperator::Union => SetOperator::Union,
             ast::SetOperator::Intersect => SetOperator::Intersect,
             ast::SetOperator::Except => SetOperator::Except,
         };
-        // `a UNION ALL b UNION ALL c` is one operation, in the common types of all three; so is
-        // whatever a UNION DISTINCT follows.
+        // `a UNION ALL b UNION ALL c` is one operation; so is whatever a UNION DISTINCT follows.
         let mut bodies = vec![&operation.right];
         let mut left = &operation.left;
         while let ast::QueryBody::SetOperation(inner) = left {
@@ -206,56 +242,86 @@ impl Binder<'_> {
             left = &inner.left;
         }
         bodies.push(left);
-        let inputs: Result<Vec<Query>> = bodies
-            .into_iter()
-            .rev()
-            .map(|body| self.body(body))
-            .collect();
-        self.union(inputs?, op, !operation.all)
+        let terms = bodies.into_iter().rev().map(|body| match body {
+            ast::QueryBody::SetOperation(inner) => {
+                self.nested(|binder| binder.operation_terms(inner))
+            }
+            _ => Ok(Terms::Block(Box::new(self.body(body)?))),
+        });
+        Ok(Terms::Operation {
+            op,
+            distinct: !operation.all,
+            inputs: terms.collect::<Result<_>>()?,
+        })
     }
 
     /// Brings the inputs' columns to common types and puts them together.
     pub(super) fn union(
         &mut self,
-        mut inputs: Vec<Query>,
+        inputs: Vec<Query>,
         op: SetOperator,
         distinct: bool,
     ) -> Result<Query> {
-        let width = inputs.first().map_or(0, |input| input.columns.len());
-        if inputs.iter().any(|input| input.columns.len() != width) {
+        self.combine(Terms::Operation {
+            op,
+            distinct,
+            inputs: inputs
+                .into_iter()
+                .map(|input| Terms::Block(Box::new(input)))
+                .collect(),
+        })
+    }
+
+    /// Puts query blocks together, in the common types of all of them: those of an operand that is
+    /// an operation itself depend on the other operands as well, so that a value is converted once.
+    fn combine(&mut self, terms: Terms) -> Result<Query> {
+        let mut blocks = Vec::new();
+        terms.collect_blocks(&mut blocks);
+        let width = blocks.first().map_or(0, |block| block.columns.len());
+        if blocks.iter().any(|block| block.columns.len() != width) {
             return Err(Error::wrong_value_count());
         }
         let session = self.session();
         let mut types = Vec::with_capacity(width);
-        let mut nullable = Vec::with_capacity(width);
-        let mut strengths = Vec::with_capacity(width);
         for column in 0..width {
-            let exprs: Vec<&Expr> = inputs
+            let exprs: Vec<&Expr> = blocks
                 .iter()
-                .map(|input| &input.columns[column].expr)
+                .map(|block| &block.columns[column].expr)
                 .collect();
-            types.push(typing::slot_type(&typing::merged_type(
-                &exprs,
-                "UNION",
-                session.collation,
-            )?));
-            nullable.push(exprs.iter().any(|expr| expr.nullable));
+            let ty = typing::slot_type(&typing::merged_type(&exprs, "UNION", session.collation)?);
             let strength = computed_strength(exprs);
-            let is_text = types
-                .last()
-                .is_some_and(|ty| typing::class(ty) == typing::Class::Text);
-            if is_text && strength == Coercibility::None {
+            if typing::class(&ty) == typing::Class::Text && strength == Coercibility::None {
                 return Err(Error::cannot_aggregate_many_collations("UNION"));
             }
-            strengths.push(strength);
+            types.push((ty, strength));
         }
-        for input in &mut inputs {
-            for (column, ty) in input.columns.iter_mut().zip(&types) {
-                let expr =
-                    std::mem::replace(&mut column.expr, Expr::literal(Value::Null, DataType::Null));
-                column.expr = typing::coerce(expr, ty);
+        Ok(self.put_together(terms, &types))
+    }
+
+    /// The query of some terms, whose columns have these types.
+    fn put_together(&mut self, terms: Terms, types: &[(DataType, Coercibility)]) -> Query {
+        let (op, distinct, inputs) = match terms {
+            Terms::Block(mut block) => {
+                for (column, (ty, _)) in block.columns.iter_mut().zip(types) {
+                    let null = Expr::literal(Value::Null, DataType::Null);
+                    let expr = std::mem::replace(&mut column.expr, null);
+                    column.expr = typing::coerce(expr, ty);
+                }
+                return *block;
             }
-        }
+            Terms::Operation {
+                op,
+                distinct,
+                inputs,
+            } => (op, distinct, inputs),
+        };
+        let nullable: Vec<bool> = (0..types.len())
+            .map(|column| inputs.iter().any(|input| input.is_nullable(column)))
+            .collect();
+        let inputs: Vec<Query> = inputs
+            .into_iter()
+            .map(|input| self.put_together(input, types))
+            .collect();
         let firsts: Vec<(CompactString, Option<ast::Span>)> =
             inputs.first().map_or(Vec::new(), |first| {
                 first
@@ -265,20 +331,20 @@ impl Binder<'_> {
                     .collect()
             });
         let names = firsts.iter().map(|(name, _)| name.clone()).collect();
-        let slot = self.new_slot("<union temporary>", types.clone(), names);
-        let columns = firsts.into_iter().zip(types).zip(nullable).zip(strengths);
-        let columns = columns.enumerate();
+        let slot_types = types.iter().map(|(ty, _)| ty.clone()).collect();
+        let slot = self.new_slot("<union temporary>", slot_types, names);
+        let columns = firsts.into_iter().zip(types).zip(nullable).enumerate();
         let columns =
             columns.map(
-                |(at, ((((name, name_span), ty), nullable), strength))| OutputColumn {
-                    expr: Expr::column(slot, at, ty, nullable).of_strength(strength),
+                |(at, (((name, name_span), (ty, strength)), nullable))| OutputColumn {
+                    expr: Expr::column(slot, at, ty.clone(), nullable).of_strength(*strength),
                     name,
                     name_span,
                     origin: None,
                 },
             );
         let columns = columns.collect();
-        Ok(Query {
+        Query {
             body: Body::SetOperation {
                 slot,
                 op,
@@ -289,7 +355,7 @@ impl Binder<'_> {
             order: Vec::new(),
             limit: None,
             offset: None,
-        })
+        }
     }
 
     /// ORDER BY and LIMIT of a set operation, or of a query in parentheses: over its result's
