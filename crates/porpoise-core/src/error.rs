@@ -622,6 +622,7 @@ errors! {
     BitOperandsSize bit_operands_size() = 3513 "HY000" "Binary operands of bitwise operators must be of equal length";
     IncorrectLiteral incorrect_literal(kind, value) = 1525 "HY000" "Incorrect {} value: '{}'";
     ParseError parse_error(text) = 1064 "42000" "{}";
+    TooManyTables too_many_tables(most) = 1116 "HY000" "Too many tables; MySQL can only use {} tables in a join";
     StatementTooDeep statement_too_deep() = 1436 "HY000" "Thread stack overrun:  the statement is nested too deeply";
     UnresolvedTableLock unresolved_table_lock(name) = 3568 "HY000" "Unresolved table name '{}' in locking clause.";
     DistinctOrderBy distinct_order_by(position, column) = 3065 "HY000" "Expression #{} of ORDER BY clause is not in SELECT list, references column '{}' which is not in SELECT list; this is incompatible with DISTINCT";

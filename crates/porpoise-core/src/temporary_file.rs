@@ -25,12 +25,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
-use crate::memory::{Charge, MemoryAccount};
+use crate::memory::{Charge, MemoryAccount, reclaim};
+
+/// A longer file is closed by another thread: the system takes a second to free gigabytes.
+const CLOSED_HERE_BYTES_MAX: u64 = 16 << 20;
 
 /// A file without a name, in `tmpdir`.
 #[derive(Debug)]
 pub struct TemporaryFile {
-    file: File,
+    /// Until it is closed.
+    file: Option<File>,
     account: Arc<MemoryAccount>,
     len: AtomicU64,
 }
@@ -46,7 +50,7 @@ impl TemporaryFile {
             tempfile::tempfile_in(space.folder()).map_err(|e| io_error("create", account, e))?;
         space.count_file();
         Ok(TemporaryFile {
-            file,
+            file: Some(file),
             account: Arc::clone(account),
             len: AtomicU64::new(0),
         })
@@ -62,6 +66,11 @@ impl TemporaryFile {
         self.len() == 0
     }
 
+    fn file(&self) -> io::Result<&File> {
+        let file = self.file.as_ref();
+        file.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     /// Writes at the end, and tells where that was.
     ///
     /// # Errors
@@ -71,7 +80,8 @@ impl TemporaryFile {
         let account = &self.account;
         account.space().take(account.pool().space(), count)?;
         let at = self.len.fetch_add(count, Ordering::Relaxed);
-        if let Err(error) = self.file.write_all_at(bytes, at) {
+        let written = self.file().and_then(|file| file.write_all_at(bytes, at));
+        if let Err(error) = written {
             let folder = account.pool().space().folder();
             tracing::warn!(%error, folder = %folder.display(), "a temporary file can't be written");
             return Err(Error::temporary_file_write_failure());
@@ -84,7 +94,7 @@ impl TemporaryFile {
     /// # Errors
     /// What the system says.
     pub fn read(&self, bytes: &mut [u8], at: u64) -> Result<()> {
-        let read = self.file.read_exact_at(bytes, at);
+        let read = self.file().and_then(|file| file.read_exact_at(bytes, at));
         read.map_err(|e| io_error("read", &self.account, e))
     }
 }
@@ -95,6 +105,9 @@ impl Drop for TemporaryFile {
         account
             .space()
             .give_back(account.pool().space(), self.len());
+        if self.len() > CLOSED_HERE_BYTES_MAX {
+            reclaim(self.file.take());
+        }
     }
 }
 

@@ -559,6 +559,13 @@ impl JoinTree {
         }
     }
 
+    /// How many sources there are whose columns this tree yields.
+    pub fn sources(&self) -> usize {
+        let mut count = 0;
+        self.for_each_source(&mut |_| count += 1);
+        count
+    }
+
     /// The sources whose columns this tree yields.
     pub fn for_each_source<'t>(&'t self, visit: &mut dyn FnMut(&'t Source)) {
         match self {

@@ -134,3 +134,62 @@ fn deeper_statements_are_refused() {
         db.fails(&unfinished, 1064);
     });
 }
+
+/// Common tables, each of which names the one before it twice.
+fn doubled(levels: usize, query: &str) -> String {
+    let table = |level: usize| {
+        let before = format!("c{}", level - 1);
+        format!(", c{level} AS ({})", query.replace("{}", &before))
+    };
+    let tables: String = (1..=levels).map(table).collect();
+    format!("WITH c0 AS (SELECT x AS a FROM t){tables} SELECT COUNT(*) FROM c{levels}")
+}
+
+#[test]
+fn common_tables_named_twice_by_each_other_are_planned_soon_or_refused() {
+    let queries = [
+        "SELECT l.a FROM {} l JOIN {} r USING (a)",
+        "SELECT MAX(l.a) AS a FROM {} l JOIN {} r USING (a)",
+        "SELECT a FROM {} WHERE a IN (SELECT a FROM {})",
+    ];
+    on_a_small_stack(move |db| {
+        for query in queries {
+            db.run(&doubled(3, query));
+            let began = std::time::Instant::now();
+            let ran = db.try_run(&doubled(30, query));
+            let took = began.elapsed();
+            assert!(
+                took < std::time::Duration::from_secs(5),
+                "{query}: {took:?}"
+            );
+            if let Err(error) = ran {
+                assert_eq!(error.number(), 1116, "{query}: {error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn views_named_twice_by_each_other_are_planned_soon_or_refused() {
+    on_a_small_stack(|db| {
+        db.run("CREATE VIEW v0 AS SELECT id, x FROM t");
+        for level in 1..=20 {
+            let began = std::time::Instant::now();
+            let create = format!(
+                "CREATE VIEW v{level} AS SELECT l.id, r.x FROM v{0} l JOIN v{0} r ON l.id = r.id",
+                level - 1
+            );
+            let created = db.try_run(&create);
+            let took = began.elapsed();
+            assert!(
+                took < std::time::Duration::from_secs(5),
+                "{level}: {took:?}"
+            );
+            if let Err(error) = created {
+                assert_eq!(error.number(), 1116, "{level}: {error}");
+                assert!(level > 6, "{level}: {error}");
+                break;
+            }
+        }
+    });
+}

@@ -11,7 +11,7 @@ use porpoise_sql::{Modes, ast};
 use porpoise_types::{DataType, Value};
 
 use crate::bind::Binder;
-use crate::bind::from::{Part, is_mergeable};
+use crate::bind::from::Part;
 use crate::bind::scope::Relation;
 use crate::plan::SetOperator;
 use crate::query::{Body, OutputColumn, Query, SourceKind};
@@ -92,7 +92,7 @@ impl Binder<'_> {
         if self.definitions[at].shared.is_none() {
             let query = self.bind_definition(at)?;
             let once = self.is_named_once(at) && !self.definitions[at].recursive;
-            if once || is_mergeable(&query, nullable) {
+            if once || self.is_merged(&query, nullable) {
                 return self.query_part(query, alias, CompactString::default(), None, nullable);
             }
             let columns = query.columns.clone();

@@ -16,9 +16,9 @@ use porpoise_sql::ast::{self, HintKind};
 use porpoise_types::DataType;
 
 use crate::access::{AccessId, Need};
-use crate::bind::Binder;
 use crate::bind::common_table::rename;
 use crate::bind::scope::{Columns, ComputedColumn, Relation, virtual_type};
+use crate::bind::{Binder, JOINED_TABLES_MAX};
 use crate::optimize::source_slots;
 use crate::plan::{RowLock, TableUse};
 use crate::query::{
@@ -286,6 +286,9 @@ impl Binder<'_> {
             .collect();
         let alias = relation.alias.clone();
         scope.add(relation);
+        if scope.relations.len() > JOINED_TABLES_MAX {
+            return Err(Error::too_many_tables(JOINED_TABLES_MAX));
+        }
         self.hints.note_slots(block, &alias, source_slots(&tree));
         Ok(Part {
             tree,
@@ -508,7 +511,7 @@ impl Binder<'_> {
         let hints = IndexHints::default();
         let hints = self.hints.of_table(block, &alias, None, hints);
         let merges = hints.is_on(HintKind::Merge, None, self.switches().derived_merge());
-        if !is_mergeable(&query, nullable)
+        if !self.is_merged(&query, nullable)
             || (self.keeps_derived && self.scopes.len() > 1)
             || (!merges && !self.binds_targets)
         {
@@ -550,8 +553,7 @@ impl Binder<'_> {
             alias.to_string()
         });
         self.scope().merged_order = order;
-        let mut tables = 0;
-        tree.for_each_source(&mut |_| tables += 1);
+        let tables = tree.sources();
         let relation = Relation {
             alias,
             schema,
@@ -560,6 +562,18 @@ impl Binder<'_> {
             access,
         };
         self.add_relation(relation, tree)
+    }
+
+    /// Whether a query can become part of the one around it, and leaves that few enough tables.
+    pub(super) fn is_merged(&mut self, query: &Query, nullable: bool) -> bool {
+        if !is_mergeable(query, nullable) {
+            return false;
+        }
+        let Body::Select(block) = &query.body else {
+            return false;
+        };
+        let tables = self.scope().tables() + block.from.sources();
+        self.binds_targets || tables <= JOINED_TABLES_MAX
     }
 
     pub(super) fn computed_columns(
@@ -630,7 +644,7 @@ fn is_virtual_schema(name: &str) -> bool {
 }
 
 /// Whether a derived table can become part of the query around it.
-pub(super) fn is_mergeable(query: &Query, nullable: bool) -> bool {
+fn is_mergeable(query: &Query, nullable: bool) -> bool {
     let Body::Select(block) = &query.body else {
         return false;
     };

@@ -49,7 +49,7 @@ use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::known::KnownRows;
 use crate::optimize::{ExpectedLong, QueryTexts};
 use crate::plan::{
-    Destination, OnDuplicate, OutputFile, Plan, PlanKind, Query as QueryPlan, RowTriggers,
+    Destination, Node, OnDuplicate, OutputFile, Plan, PlanKind, Query as QueryPlan, RowTriggers,
     SlotLayout, Subplan, TableUse, Target, ViewCheck,
 };
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
@@ -87,6 +87,8 @@ pub struct Binder<'a> {
     /// How many tables there are that are materialised or hashed once, and recursive tables.
     pub materializations: usize,
     pub recursive_tables: usize,
+    /// How many operators the plans of common tables have that were copied to where they are named.
+    copied_nodes: usize,
     scopes: Vec<Scope>,
     /// Every common table met so far, and which of them can be named here.
     definitions: Vec<common_table::Definition>,
@@ -177,6 +179,14 @@ pub struct SlotDraft {
 /// Statements that nest deeper than this, views included, are refused.
 const DEPTH_MAX: u32 = 5_000;
 
+/// How many tables one query may join, as in MySQL. Views and derived tables are merged into it, and
+/// subqueries made joins, as long as there are no more.
+pub const JOINED_TABLES_MAX: usize = 61;
+
+/// A statement that reads more tables is refused: views and common tables that name each other twice
+/// would make it twice as large with each.
+const TABLES_MAX: usize = 16_384;
+
 /// Expressions that are kept with a table are refused beyond this: they are evaluated on whatever
 /// stack a statement has that writes to the table.
 const STORED_DEPTH_MAX: u32 = 200;
@@ -197,6 +207,7 @@ impl<'a> Binder<'a> {
             block_rows: 1.0,
             materializations: 0,
             recursive_tables: 0,
+            copied_nodes: 0,
             scopes: Vec::new(),
             definitions: Vec::new(),
             visible: Vec::new(),
@@ -339,12 +350,29 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Refuses a statement that reads too many tables (1116).
+    fn check_tables(&self) -> Result<()> {
+        match self.slots.len() + self.copied_nodes > TABLES_MAX {
+            true => Err(Error::too_many_tables(TABLES_MAX)),
+            false => Ok(()),
+        }
+    }
+
+    /// The plan of a common table is about to be copied to a place that names it (1116 if the
+    /// statement's plan grows too large by that).
+    pub fn count_copy(&mut self, node: &Node) -> Result<()> {
+        self.copied_nodes += node.len();
+        self.check_interrupt()?;
+        self.check_tables()
+    }
+
     /// Runs `bind` one level deeper, or refuses to.
     fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
         if self.depth >= self.depth_max {
             return Err(Error::statement_too_deep());
         }
         self.check_interrupt()?;
+        self.check_tables()?;
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
         let result = bind(self);

@@ -179,6 +179,15 @@ impl Scope {
         self.relations.push(relation);
     }
 
+    /// How many tables it joins, with those of merged views and derived tables.
+    pub fn tables(&self) -> usize {
+        let of_relation = |relation: &Relation| match &relation.columns {
+            Columns::Merged { tables, .. } => *tables,
+            _ => 1,
+        };
+        self.relations.iter().map(of_relation).sum()
+    }
+
     pub fn show_all(&mut self) {
         self.visible = 0..self.relations.len();
     }

@@ -497,6 +497,11 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
                     free,
                 ));
             }
+            let mut planned = binder.planned_common_tables.iter();
+            let copied = planned.find(|planned| planned.0 == number);
+            if let Some(node) = copied.map(|(_, plan, ..)| Arc::clone(&plan.node)) {
+                binder.count_copy(&node)?;
+            }
             match binder
                 .planned_common_tables
                 .iter()

@@ -23,7 +23,7 @@ use porpoise_expr::typing;
 use porpoise_expr::typing::compare::key_pair;
 use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
 
-use crate::bind::Binder;
+use crate::bind::{Binder, JOINED_TABLES_MAX};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::{self, access, expr_slots, free_slots, join, outer};
 use crate::plan::RowLock;
@@ -83,7 +83,7 @@ pub fn convert(
             tree = inner_join(tree, source);
             continue;
         }
-        if !is_simple(&bound) {
+        if !is_simple(&bound) || tree.sources() >= JOINED_TABLES_MAX {
             binder.subqueries[number] = Some(bound);
             kept.push(condition);
             continue;

@@ -33,6 +33,12 @@ impl Node {
         }
     }
 
+    /// How many nodes there are, with those below.
+    pub(crate) fn len(&self) -> usize {
+        let below = self.children().into_iter().map(Node::len);
+        1 + below.sum::<usize>()
+    }
+
     /// The nodes directly below the node, to be changed.
     pub(crate) fn children_mut(&mut self) -> Vec<&mut Node> {
         match self {
