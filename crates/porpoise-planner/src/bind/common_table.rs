@@ -150,16 +150,17 @@ impl Binder<'_> {
             visible.push(at);
         }
         let visible = std::mem::replace(&mut self.visible, visible);
-        let bound = match recursive {
+        // Common tables lead to each other as deep as views do.
+        let bound = self.nested(|binder| match recursive {
             true => {
-                let bound = self.recursive(at, &table);
-                self.definitions[at].own = None;
+                let bound = binder.recursive(at, &table);
+                binder.definitions[at].own = None;
                 bound
             }
-            false => self
+            false => binder
                 .query(&table.query)
                 .and_then(|query| rename(query, &table.columns)),
-        };
+        });
         self.visible = visible;
         self.schema = schema;
         self.scopes.extend(inner);

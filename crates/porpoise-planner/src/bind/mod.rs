@@ -151,8 +151,8 @@ pub struct Binder<'a> {
     depth: u32,
     deepest: u32,
     depth_max: u32,
-    /// To which depth views may lead with the stack as it is, and the depth that one would lead to
-    /// which was refused because of that.
+    /// To which depth the stack has room as it is, and the depth that was wanted beyond: a view or common
+    /// table leads deeper than the statement nests.
     room: u32,
     wants_room: Option<u32>,
     /// What is being bound is kept with a table, and what was met in it that may not be there.
@@ -185,7 +185,7 @@ pub const JOINED_TABLES_MAX: usize = 61;
 
 /// A statement that reads more tables is refused: views and common tables that name each other twice
 /// would make it twice as large with each.
-const TABLES_MAX: usize = 16_384;
+const TABLES_MAX: usize = 8_192;
 
 /// Expressions that are kept with a table are refused beyond this: they are evaluated on whatever
 /// stack a statement has that writes to the table.
@@ -246,7 +246,7 @@ impl<'a> Binder<'a> {
             deepest: 0,
             names: None,
             depth_max: DEPTH_MAX,
-            room: 0,
+            room: DEPTH_MAX,
             wants_room: None,
             is_of_table: false,
             disallowed: None,
@@ -369,6 +369,10 @@ impl<'a> Binder<'a> {
     /// Runs `bind` one level deeper, or refuses to.
     fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
         if self.depth >= self.depth_max {
+            return Err(Error::statement_too_deep());
+        }
+        if self.depth >= self.room {
+            self.wants_room = Some(self.room.saturating_mul(2).min(self.depth_max));
             return Err(Error::statement_too_deep());
         }
         self.check_interrupt()?;
@@ -610,8 +614,8 @@ pub fn view_definition(
     Ok((plan, names.into_inner()))
 }
 
-/// Makes a plan of what `bind` binds; again with more stack, where views lead deeper than the stack
-/// has room for.
+/// Makes a plan of what `bind` binds; again with more stack, where views and common tables lead deeper
+/// than the stack has room for.
 fn planned(
     context: &Context<'_>,
     bind: &dyn Fn(&mut Binder<'_>) -> Result<PlanKind>,

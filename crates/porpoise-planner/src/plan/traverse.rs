@@ -35,8 +35,12 @@ impl Node {
 
     /// How many nodes there are, with those below.
     pub(crate) fn len(&self) -> usize {
-        let below = self.children().into_iter().map(Node::len);
-        1 + below.sum::<usize>()
+        let (mut count, mut rest) = (0, vec![self]);
+        while let Some(node) = rest.pop() {
+            count += 1;
+            rest.extend(node.children());
+        }
+        count
     }
 
     /// The nodes directly below the node, to be changed.
