@@ -78,11 +78,15 @@ impl Guess {
 const CAPABILITIES: Capabilities = common::CAPABILITIES;
 
 fn login_packet(user: &str, guess: Guess) -> Vec<u8> {
+    login_packet_in(255, user, guess)
+}
+
+fn login_packet_in(collation: u8, user: &str, guess: Guess) -> Vec<u8> {
     let mut writer = PacketWriter::with_buffer(Vec::new(), 1);
     Login {
         capabilities: CAPABILITIES,
         max_packet_bytes: 1 << 24,
-        collation: 255,
+        collation,
         user: user.as_bytes(),
         auth_response: guess.response,
         database: None,
@@ -95,6 +99,10 @@ fn login_packet(user: &str, guess: Guess) -> Vec<u8> {
 }
 
 fn change_user_packet(user: &str, guess: Guess) -> Vec<u8> {
+    change_user_packet_in(255, user, guess)
+}
+
+fn change_user_packet_in(collation: u8, user: &str, guess: Guess) -> Vec<u8> {
     let length = [guess.response.len() as u8];
     let parts: [&[u8]; 7] = [
         &[0x11],
@@ -102,7 +110,7 @@ fn change_user_packet(user: &str, guess: Guess) -> Vec<u8> {
         &[0],
         &length,
         guess.response,
-        &[0, 255, 0],
+        &[0, collation, 0],
         guess.plugin.as_bytes(),
     ];
     let mut writer = PacketWriter::new();
@@ -409,6 +417,33 @@ fn refusal_of(server: &TestServer, bytes: &[u8]) -> Option<u16> {
     });
     assert!(error.is_none() || client.is_closed());
     error
+}
+
+#[test]
+fn a_client_that_would_write_statements_in_a_wide_character_set_is_refused() {
+    let server = start(&["CREATE USER ann"]);
+    let no_password = GUESSES[0];
+    // ucs2_general_ci, utf16_general_ci, utf16le_bin, utf32_unicode_ci.
+    for (collation, charset) in [(35, "ucs2"), (54, "utf16"), (62, "utf16le"), (160, "utf32")] {
+        for path in LOGIN_PATHS {
+            let mut client = greeted(&server, path);
+            let packet = match path {
+                LoginPath::ChangeUser => change_user_packet_in(collation, "ann", no_password),
+                _ => login_packet_in(collation, "ann", no_password),
+            };
+            client.wire.write_all(&packet).unwrap();
+            let heard = dialogue(&mut client, "ann", no_password);
+            let refusal = format!(
+                "1231 Variable 'character_set_client' can't be set to the value of '{charset}'"
+            );
+            let [.., error, end] = &heard[..] else {
+                panic!("{path:?}: {heard:?}");
+            };
+            assert!(error.ends_with(&refusal), "{path:?}: {heard:?}");
+            assert_eq!(end, "closed");
+        }
+    }
+    assert!(server.root().query("DO 1").is_ok());
 }
 
 #[test]

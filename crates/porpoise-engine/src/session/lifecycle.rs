@@ -63,6 +63,9 @@ impl Session {
 
     /// Gives a session that is in its initial state to the one who logs in.
     fn log_in(&mut self, mut login: Login) -> Result<()> {
+        if let Some(collation) = login.collation {
+            variables::client_charset(collation.charset())?;
+        }
         if let Some(attributes) = login.attributes.take() {
             let globals = &self.shared.variables;
             let size = globals.get_u64("performance_schema_session_connect_attrs_size");

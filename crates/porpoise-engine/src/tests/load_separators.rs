@@ -1,5 +1,5 @@
 //! LOAD DATA of lines that end with a separator: behind it stands an empty field, which nobody misses
-//! where there is no column for it (MySQL 8.4 manual, 15.2.9).
+//! where there is no column for it (MySQL 8.4 manual, 15.2.9). Separators are bytes.
 
 use super::database::Db;
 
@@ -38,4 +38,24 @@ fn a_separator_at_the_end_needs_no_column() {
         ]
     );
     assert_eq!(db.rows("SELECT * FROM t"), ["1|2"]);
+}
+
+#[test]
+fn files_in_wide_character_sets_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("wide.txt");
+    std::fs::write(&path, b"\0a\0\n").expect("the file can be written");
+    let mut db = Db::with(&[("secure_file_priv", &folder.path().display().to_string())]);
+    db.run("CREATE TABLE t (a VARCHAR(5) CHARACTER SET utf16)");
+    for charset in ["ucs2", "utf16", "utf16le", "utf32"] {
+        let file = path.display();
+        let load = format!("LOAD DATA INFILE '{file}' INTO TABLE t CHARACTER SET {charset}");
+        db.fails(&load, 1235);
+    }
+    std::fs::write(&path, b"a\n").expect("the file can be written");
+    db.run(&format!(
+        "LOAD DATA INFILE '{}' INTO TABLE t CHARACTER SET latin1",
+        path.display()
+    ));
+    assert_eq!(db.rows("SELECT a, HEX(a) FROM t"), ["a|0061"]);
 }

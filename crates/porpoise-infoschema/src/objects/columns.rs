@@ -5,6 +5,7 @@ use std::sync::Arc;
 use porpoise_catalog::create_text;
 use porpoise_catalog::{Column, ColumnDefault, Index, IndexKind, Relation, Table, View};
 use porpoise_core::privilege::Privilege;
+use porpoise_core::reply::ResultColumn;
 use porpoise_expr::typing::declared::stored_type;
 use porpoise_session::check::{grants, sees_column};
 use porpoise_types::{DataType, Value};
@@ -301,6 +302,22 @@ pub fn columns_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -> Re
     Ok(())
 }
 
+/// The default of the table's column that a view's column is; NULL where it is none.
+fn default_of_source(exec: &Exec<'_>, column: &ResultColumn) -> Value {
+    let source = exec
+        .catalog
+        .relation(&column.schema, &column.original_table);
+    let Some(Relation::Table(table)) = source else {
+        return Value::Null;
+    };
+    match table.column_position(&column.original_name) {
+        // A view counts nothing up: an AUTO_INCREMENT column's default is that of its type.
+        Some(position) if table.columns[position].auto_increment => text("0"),
+        Some(position) => column_default(exec, &table.columns[position]),
+        None => Value::Null,
+    }
+}
+
 pub(super) fn columns_of_view(exec: &mut Exec<'_>, view: &View, row: Sink<'_>) -> Result<()> {
     // A view whose tables are gone has no columns to tell of.
     let Ok(types) = view_columns(view, exec.catalog, exec.session, exec.engine) else {
@@ -310,6 +327,7 @@ pub(super) fn columns_of_view(exec: &mut Exec<'_>, view: &View, row: Sink<'_>) -
         if !sees_column(exec.session, &view.schema, &view.name, name) {
             continue;
         }
+        let default = default_of_source(exec, &column);
         let ty = match column.original_name.is_empty() {
             true => stored_type(&column.ty),
             false => column.ty,
@@ -320,7 +338,7 @@ pub(super) fn columns_of_view(exec: &mut Exec<'_>, view: &View, row: Sink<'_>) -
             text(&view.name),
             text(name),
             Value::UInt(position as u64 + 1),
-            Value::Null,
+            default,
             yes(column.nullable),
             text(type_word(&ty)),
         ];

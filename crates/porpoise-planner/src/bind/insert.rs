@@ -186,6 +186,11 @@ impl Binder<'_> {
                 Charset::by_name(name).ok_or_else(|| Error::unknown_character_set(name.as_str()))?
             }
         };
+        // Separators are bytes (MySQL 8.4 manual, 15.2.9).
+        if !charset.extends_ascii() {
+            let feature = format!("LOAD DATA of files in {}", charset.name());
+            return Err(Error::not_supported_yet(feature));
+        }
         self.cacheable = false;
         Ok(Insert {
             triggers: None,
