@@ -502,6 +502,7 @@ errors! {
     TlsLibraryError tls_library_error(what) = 3888 "HY000" "Failed to set up SSL because of the following SSL library error: {}";
     UnknownChannel unknown_channel(name) = 3074 "HY000" "Channel '{}' does not exist.";
     SecureTransportRequired secure_transport_required() = 3159 "HY000" "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
+    FeatureDisabled feature_disabled(feature, build) = 1289 "HY000" "The '{}' feature is disabled; you need MySQL built with '{}' to have it working";
     ReadOnlyOption read_only_option(option) = 1290 "HY000" "The MySQL server is running with the {} option so it cannot execute this statement";
     DuplicatedValueInType duplicated_value_in_type(column, value, kind) = 1291 "HY000" "Column '{}' has duplicated value '{}' in {}";
     TruncatedWrongValue truncated_wrong_value(kind, value) = 1292 "22007" "Incorrect {} value: '{}'";
@@ -719,6 +720,8 @@ errors! {
     FlagHasNoEffect flag_has_no_effect(flag, variable) = 1235 "42000" "Flag '{}' of variable '{}' has no effect in this version of Porpoise";
     VariableHasNoEffect variable_has_no_effect(name) = 1235 "42000" "Variable '{}' has no effect in this version of Porpoise";
     NoMatchingLabel no_matching_label(statement, label) = 1308 "42000" "{} with no matching label: {}";
+    LabelRedefined label_redefined(label) = 1309 "42000" "Redefining label {}";
+    LabelMismatch label_mismatch(label) = 1310 "42000" "End-label {} without match";
     ResultSetNotAllowed result_set_not_allowed(procedure) = 1312 "0A000" "PROCEDURE {} can't return a result set in the given context";
     ReturnOutsideFunction return_outside_function() = 1313 "42000" "RETURN is only allowed in a FUNCTION";
     WrongArgumentCount wrong_argument_count(kind, routine, expected, given) = 1318 "42000" "Incorrect number of arguments for {} {}; expected {}, got {}";

@@ -26,7 +26,7 @@ use porpoise_storage::Interrupt;
 use porpoise_types::{Charset, DataType, Value};
 
 use crate::Exec;
-use crate::column_value::store_given;
+use crate::column_value::{fires_before, store_given};
 use crate::defaults::with_defaults;
 use crate::eval::Evaluate;
 use crate::insert::{Counts, insert_row_of};
@@ -419,7 +419,9 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
                     if let Some(field) = field {
                         let (value, ty) = value_of(field, load.charset);
                         let column = &plan.table.columns[plan.columns[*position]];
-                        if value.is_null() && !column.nullable && !column.auto_increment {
+                        let is_void = value.is_null() && !column.nullable;
+                        // A trigger may yet give it a value.
+                        if is_void && !column.auto_increment && !fires_before(plan) {
                             let row = exec.row_number;
                             exec.data_error(Error::null_to_not_null(&column.name, row))?;
                             given[*position] = Some(column.ty.implicit_default());

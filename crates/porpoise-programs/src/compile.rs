@@ -349,7 +349,7 @@ impl<'a> Compiler<'a> {
         let (first_condition, first_cursor) = (self.conditions.len(), self.cursors.len());
         let first_cursor_number = self.program.cursors;
         let outer_handlers = self.handlers;
-        let label = self.push_label(block.label.as_ref(), None);
+        let label = self.push_label(block.label.as_ref(), None)?;
         let mut exits = Vec::new();
         check_order(&block.declarations)?;
         let inner = self.handlers_of(block);
@@ -485,6 +485,10 @@ impl<'a> Compiler<'a> {
 
     fn condition(&self, value: &ast::ConditionValue) -> Result<Matched> {
         Ok(match value {
+            // It stands for success.
+            ast::ConditionValue::Number(0) => {
+                return Err(Error::incorrect_literal("CONDITION", 0));
+            }
             ast::ConditionValue::Number(number) => Matched::Number(*number),
             ast::ConditionValue::SqlState(state) => {
                 let is_character = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
@@ -585,13 +589,22 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    fn push_label(&mut self, name: Option<&ast::Ident>, start: Option<usize>) -> usize {
+    /// A loop or block begins; 1309 if its label is that of one it stands in.
+    fn push_label(&mut self, name: Option<&ast::Ident>, start: Option<usize>) -> Result<usize> {
+        let mut known = self.labels[self.labels_from..]
+            .iter()
+            .filter_map(|label| label.name.as_ref());
+        if let Some(name) = name
+            && known.any(|known| known.eq_ignore_ascii_case(name))
+        {
+            return Err(Error::label_redefined(name.as_str()));
+        }
         self.labels.push(Label {
             name: name.cloned(),
             start,
             leaves: Vec::new(),
         });
-        self.labels.len() - 1
+        Ok(self.labels.len() - 1)
     }
 
     fn pop_label(&mut self, at: usize) {
@@ -606,7 +619,7 @@ impl<'a> Compiler<'a> {
         body: impl FnOnce(&mut Self, usize) -> Result<()>,
     ) -> Result<()> {
         let start = self.here();
-        let label = self.push_label(name, Some(start));
+        let label = self.push_label(name, Some(start))?;
         body(self, start)?;
         self.pop_label(label);
         Ok(())

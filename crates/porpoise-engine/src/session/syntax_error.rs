@@ -12,6 +12,7 @@ pub(super) fn syntax_error(error: &ParseError) -> Error {
         ParseErrorKind::SupplementaryInName => {
             Error::warn_invalid_character_string("utf8mb4", bytes_shown(&error.near))
         }
+        ParseErrorKind::LabelMismatch => Error::label_mismatch(&error.near),
     }
 }
 

@@ -59,3 +59,23 @@ fn files_in_wide_character_sets_are_refused() {
     ));
     assert_eq!(db.rows("SELECT a, HEX(a) FROM t"), ["a|0061"]);
 }
+
+#[test]
+fn a_trigger_gives_a_value_to_a_column_that_the_file_leaves_null() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("nulls.txt");
+    std::fs::write(&path, b"1\t\\N\n2\t5\n").expect("the file can be written");
+    let mut db = Db::with(&[("secure_file_priv", &folder.path().display().to_string())]);
+    db.run("CREATE TABLE t (a INT PRIMARY KEY, b INT NOT NULL)");
+    let load = format!("LOAD DATA INFILE '{}' INTO TABLE t", path.display());
+    db.fails(&load, 1263);
+    db.run("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.b = COALESCE(NEW.b, 7)");
+    for replace in ["", "REPLACE "] {
+        db.run(&load.replace("INTO", &format!("{replace}INTO")));
+        assert_eq!(db.rows("SELECT * FROM t"), ["1|7", "2|5"]);
+    }
+    db.run("DROP TRIGGER r");
+    db.run("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @seen = NEW.a");
+    db.fails(&load.replace("INTO", "REPLACE INTO"), 1048);
+    assert_eq!(db.rows("SELECT * FROM t"), ["1|7", "2|5"]);
+}

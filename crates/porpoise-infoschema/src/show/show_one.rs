@@ -80,7 +80,11 @@ pub fn show_one(context: ShowContext<'_>, show: &ast::Show) -> Result<Option<Row
                 "EVENT" => events::show_create(context, name)?,
                 _ => None,
             };
-            shown.ok_or_else(|| no_routine(context.state, kind, name))?
+            shown.ok_or_else(|| match *kind {
+                // Without its schema, unlike the other statements' error.
+                "PROCEDURE" | "FUNCTION" => Error::routine_does_not_exist(kind, name.name.as_str()),
+                kind => no_routine(context.state, kind, name),
+            })?
         }
         ShowWhat::CreateUser(account) => {
             let account = find_account(context, account)?;

@@ -329,6 +329,13 @@ pub fn to_query(
             ],
             "",
         ),
+        ShowWhat::RoutineCode(name) => {
+            context.state.schema_or_current(name.schema.as_ref())?;
+            return Err(Error::feature_disabled(
+                "SHOW PROCEDURE|FUNCTION CODE",
+                "--with-debug",
+            ));
+        }
         _ => return Err(Error::not_supported_yet("this SHOW")),
     })
 }

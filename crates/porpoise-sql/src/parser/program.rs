@@ -408,7 +408,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The label behind END, which must be that of the beginning.
+    /// The label behind END, which must be that of the beginning (1310); where there was none, no
+    /// label may follow.
     fn end_label(&mut self, label: Option<&Ident>) -> Result<()> {
         if !self.at_ident() {
             return Ok(());
@@ -417,7 +418,15 @@ impl Parser<'_> {
             Some(label) if self.text().eq_ignore_ascii_case(label.as_bytes()) => {
                 self.ident().map(drop)
             }
-            _ => Err(self.syntax_error()),
+            Some(_) => {
+                let error = self.error(ParseErrorKind::LabelMismatch);
+                let label = self.ident()?;
+                Err(ParseError {
+                    near: label.as_str().into(),
+                    ..error
+                })
+            }
+            None => Err(self.syntax_error()),
         }
     }
 
