@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_accounts::routine::RoutineName;
-use porpoise_catalog::program::{Altered, ProgramKind, ProgramRecord, TriggerRecord};
+use porpoise_catalog::program::{
+    Altered, ProgramKind, ProgramRecord, StoredProgram, TriggerRecord,
+};
 use porpoise_catalog::{Catalog, CatalogChange, Relation, Table, TemporaryTables};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
@@ -291,6 +293,14 @@ fn locked(ddl: &Ddl<'_>, kind: ProgramKind, name: &Name) -> Result<MdlTicket> {
     lock::relations(ddl, table.as_slice())
 }
 
+/// A trigger is dropped by the privilege on its table (1142).
+fn check_fired(ddl: &Ddl<'_>, program: Option<&StoredProgram>) -> Result<()> {
+    let fired = program.and_then(|program| Some((program, program.record.trigger.as_ref()?)));
+    fired.map_or(Ok(()), |(program, fired)| {
+        check::check_trigger(ddl.session, &program.record.schema, &fired.table)
+    })
+}
+
 /// DROP PROCEDURE, DROP FUNCTION, DROP TRIGGER.
 ///
 /// # Errors
@@ -302,15 +312,13 @@ pub fn drop(
     name: &ast::ObjectName,
 ) -> Result<Completion> {
     let name = ddl.resolve_program(name)?;
+    let find = |catalog: &Catalog| catalog.program(&name.schema, kind, &name.table);
+    // Nobody waits, and makes others wait, for what it may not drop.
+    check_fired(ddl, find(&ddl.shared.catalog.load()).as_deref())?;
     let _held = locked(ddl, kind, &name)?;
     let mut change = CatalogChange::begin(ddl.shared.definitions());
-    let found = change.catalog().program(&name.schema, kind, &name.table);
-    if let Some(fired) = found
-        .as_ref()
-        .and_then(|found| found.record.trigger.as_ref())
-    {
-        check::check_trigger(ddl.session, &name.schema, &fired.table)?;
-    }
+    let found = find(change.catalog());
+    check_fired(ddl, found.as_deref())?;
     if change.drop_program(&name.schema, kind, &name.table) {
         change.commit()?;
         if let Some(routine) = found.and_then(|found| routine_name(&found.record)) {

@@ -532,11 +532,8 @@ impl SessionVars {
             Some(Charset::Utf8mb4) => return None,
             Some(charset) if charset != Charset::Binary => charset,
             _ => match ty.collation().charset() {
-                charset @ (Charset::Latin1
-                | Charset::Ucs2
-                | Charset::Utf16
-                | Charset::Utf16le
-                | Charset::Utf32) => charset,
+                Charset::Latin1 => Charset::Latin1,
+                wide if !wide.extends_ascii() => wide,
                 _ => return None,
             },
         };

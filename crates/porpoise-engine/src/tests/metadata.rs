@@ -3,6 +3,7 @@
 use std::thread::JoinHandle;
 use std::time::{Duration as Time, Instant};
 
+use super::accounts::login;
 use super::database::{Db, beside};
 
 /// Runs statements beside the test: the result of the last one, by its error's number.
@@ -601,4 +602,27 @@ fn dropping_a_trigger_waits_for_transactions_that_changed_its_table() {
     dropper.fails("DROP TRIGGER r", 1205);
     writer.run("COMMIT");
     dropper.run("DROP TRIGGER r");
+}
+
+#[test]
+fn who_may_not_drop_a_routine_or_trigger_waits_for_nobody() {
+    let mut caller = Db::new();
+    for sql in [
+        "CREATE USER u",
+        "CREATE TABLE t (a INT)",
+        "GRANT SELECT ON d.t TO u",
+        "CREATE FUNCTION f() RETURNS INT RETURN 1",
+        "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.a = f()",
+        "BEGIN",
+        "INSERT INTO t VALUES (2)",
+    ] {
+        caller.run(sql);
+    }
+    let mut user = login(&caller, "u");
+    // Whoever waited would fail with 1205.
+    user.run("SET lock_wait_timeout = 1");
+    user.fails("DROP TRIGGER d.r", 1142);
+    user.fails("DROP FUNCTION d.f", 1370);
+    user.fails("ALTER FUNCTION d.f COMMENT 'c'", 1370);
+    user.fails("DROP DATABASE d", 1044);
 }
