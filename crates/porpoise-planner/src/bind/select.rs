@@ -4,14 +4,17 @@
 //! select list, GROUP BY (which may name an alias), HAVING, ORDER BY. Then everything behind the
 //! grouping is rewritten to read the grouping's row ([`super::group`]).
 
+use std::borrow::Cow;
+
 use compact_str::CompactString;
 use porpoise_catalog::expression::Disallowed;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::privilege::Privilege;
+use porpoise_core::variables::SessionVars;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::typing::collation::{Coercibility, computed_strength};
 use porpoise_expr::typing::{self, compare};
-use porpoise_expr::{Expr, ExprKind};
+use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::{NamedItem, ast};
 use porpoise_types::{DataType, Value};
 
@@ -64,6 +67,57 @@ impl Terms {
                 }
             }
         }
+    }
+
+    /// The common type of a column of all blocks, and how easily its collation gives way.
+    fn common_type(
+        &self,
+        column: usize,
+        session: &SessionVars,
+    ) -> Result<(DataType, Coercibility)> {
+        let mut operands = Vec::new();
+        match self {
+            Terms::Block(block) => operands.push(Cow::Borrowed(&block.columns[column].expr)),
+            Terms::Operation { inputs, .. } => {
+                for input in inputs {
+                    input.collect_operands(column, session, &mut operands)?;
+                }
+            }
+        }
+        let exprs: Vec<&Expr> = operands.iter().map(|operand| &**operand).collect();
+        let ty = typing::slot_type(&typing::merged_type(&exprs, "UNION", session.collation)?);
+        let strength = computed_strength(exprs);
+        if typing::class(&ty) == typing::Class::Text && strength == Coercibility::None {
+            return Err(Error::cannot_aggregate_many_collations("UNION"));
+        }
+        Ok((ty, strength))
+    }
+
+    /// What an operation's type depends on: all blocks below. INTERSECT binds closest, so that its
+    /// operands have their common type before the others join them.
+    fn collect_operands<'t>(
+        &'t self,
+        column: usize,
+        session: &SessionVars,
+        operands: &mut Vec<Cow<'t, Expr>>,
+    ) -> Result<()> {
+        match self {
+            Terms::Operation {
+                op: SetOperator::Intersect,
+                ..
+            } => {
+                let (ty, strength) = self.common_type(column, session)?;
+                let made = Expr::column(SlotId(0), column, ty, self.is_nullable(column));
+                operands.push(Cow::Owned(made.of_strength(strength)));
+            }
+            Terms::Block(block) => operands.push(Cow::Borrowed(&block.columns[column].expr)),
+            Terms::Operation { inputs, .. } => {
+                for input in inputs {
+                    input.collect_operands(column, session, operands)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn is_nullable(&self, column: usize) -> bool {
@@ -284,16 +338,7 @@ impl Binder<'_> {
         let session = self.session();
         let mut types = Vec::with_capacity(width);
         for column in 0..width {
-            let exprs: Vec<&Expr> = blocks
-                .iter()
-                .map(|block| &block.columns[column].expr)
-                .collect();
-            let ty = typing::slot_type(&typing::merged_type(&exprs, "UNION", session.collation)?);
-            let strength = computed_strength(exprs);
-            if typing::class(&ty) == typing::Class::Text && strength == Coercibility::None {
-                return Err(Error::cannot_aggregate_many_collations("UNION"));
-            }
-            types.push((ty, strength));
+            types.push(terms.common_type(column, session)?);
         }
         Ok(self.put_together(terms, &types))
     }

@@ -137,13 +137,16 @@ impl Generator {
             }
             // A quotient that is stored is rounded, one that isn't has more digits.
             let depth = u32::from(!self.mixes);
-            let (number, text) = (self.number(&own, depth), self.text(&own, 1));
+            let (number, mut text) = (self.number(&own, depth), self.text(&own, 1));
             let condition = self.condition(&own, 1);
-            // Which of equal texts is kept shows in what is made of it.
             let distinct = match self.mixes {
                 true => "",
                 false => self.pick(&["", "DISTINCT "]),
             };
+            if !distinct.is_empty() {
+                // Which of equal texts is kept would show in what is made of it.
+                text = format!("HEX({text})");
+            }
             scope.extend(made(&derived));
             let query = format!(
                 "(SELECT {distinct}{number} AS n, {text} AS s FROM {name} {alias} WHERE {condition})"
