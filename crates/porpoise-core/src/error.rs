@@ -631,6 +631,7 @@ errors! {
     WindowPosition window_position(window) = 3592 "HY000" "Window '{}': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.";
     WindowAliasNotAllowed window_alias_not_allowed(alias) = 3594 "HY000" "You cannot use the alias '{}' of an expression containing a window function in this context.'";
     WindowFunctionNotAllowed window_function_not_allowed(name) = 3593 "HY000" "You cannot use the window function '{}' in this context.'";
+    WindowDuplicateName window_duplicate_name(name) = 3591 "HY000" "Window '{}' is defined twice.";
     WindowNotDefined window_not_defined(name) = 3579 "HY000" "Window name '{}' is not defined.";
     WindowCircularity window_circularity() = 3580 "HY000" "There is a circularity in the window dependency graph.";
     WindowRedefinesPartition window_redefines_partition() = 3581 "HY000" "A window which depends on another cannot define partitioning.";

@@ -271,6 +271,10 @@ fn between(
         return Ok(Some(at_least && at_most));
     }
     let operand = operand.eval(exec)?;
+    // As in MySQL, bounds that don't count aren't computed: they could fail.
+    if operand.is_null() {
+        return Ok(None);
+    }
     let low = low.eval(exec)?;
     let low = exec.comparison(Comparison::Ge, &operand, &low, domain)?;
     if low == Some(false) {

@@ -30,6 +30,14 @@ use crate::bind::window::WindowDraft;
 use crate::plan::RowLock;
 use crate::query::{Origin, OutputColumn};
 
+/// A window of the WINDOW clause.
+pub struct NamedWindow {
+    pub name: ast::Ident,
+    pub window: ast::Window,
+    /// Whether it has been bound.
+    pub is_checked: bool,
+}
+
 pub struct Scope {
     pub relations: Vec<Relation>,
     pub visible: Range<usize>,
@@ -47,7 +55,9 @@ pub struct Scope {
     pub in_aggregate: bool,
     pub windows: Vec<WindowDraft>,
     pub windows_allowed: bool,
-    pub named_windows: Vec<(ast::Ident, ast::Window)>,
+    pub named_windows: Vec<NamedWindow>,
+    /// How messages call the window that is being bound.
+    pub window_name: ast::Ident,
     /// The locks on rows of each table, by alias; the empty alias stands for all.
     pub locks: Vec<(CompactString, RowLock)>,
     /// ORDER BY of a merged derived table.
@@ -170,6 +180,7 @@ impl Scope {
             windows: Vec::new(),
             windows_allowed: false,
             named_windows: Vec::new(),
+            window_name: ast::Ident::default(),
             locks: Vec::new(),
             merged_order: Vec::new(),
         }

@@ -19,7 +19,9 @@ use porpoise_sql::{NamedItem, ast};
 use porpoise_types::{DataType, Value};
 
 use crate::access::Need;
-use crate::bind::scope::{Aliases, ColumnUse, Columns, ComputedColumn, GroupKey, Relation, Scope};
+use crate::bind::scope::{
+    Aliases, ColumnUse, Columns, ComputedColumn, GroupKey, NamedWindow, Relation, Scope,
+};
 use crate::bind::{Binder, group};
 use crate::plan::{OnLocked, RowLock, SetOperator};
 use crate::query::{Block, Body, OutputColumn, Query};
@@ -466,7 +468,14 @@ impl Binder<'_> {
         if scope.locks.is_empty() && self.session().statement.reads_lock {
             scope.locks = vec![(CompactString::default(), RowLock::Shared(OnLocked::Wait))];
         }
-        scope.named_windows = select.windows.clone();
+        let named = select.windows.iter().cloned();
+        scope.named_windows = named
+            .map(|(name, window)| NamedWindow {
+                name,
+                window,
+                is_checked: false,
+            })
+            .collect();
         let depth = self.scopes.len();
         self.scopes.push(scope);
         let bound = self.select_in_scope(select, order_by, limit);
@@ -521,6 +530,7 @@ impl Binder<'_> {
         scope.aliases = Aliases::Last;
         scope.windows_allowed = true;
         let mut order = self.order_items(order_by)?;
+        self.check_named_windows()?;
         let (limit, offset) = self.limit(limit)?;
         let depth = self.scopes.len() - 1;
         let scope = std::mem::replace(&mut self.scopes[depth], Scope::new("field list"));

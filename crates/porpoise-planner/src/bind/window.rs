@@ -3,6 +3,8 @@
 //! Calls over the same partition and order share a window, which has a slot for its functions'
 //! results; a call is bound to a column of that slot at once.
 
+use std::sync::Arc;
+
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::typing::{self, hidden, operate};
@@ -24,17 +26,17 @@ pub struct WindowDraft {
 }
 
 /// How messages call a window that OVER specifies.
-const UNNAMED: &str = "<unnamed window>";
+pub(super) const UNNAMED: &str = "<unnamed window>";
 
 /// A frame can't end before it begins, as far as its bounds' kinds tell.
-fn check_frame(frame: &ast::Frame) -> Result<()> {
+fn check_frame(window: &str, frame: &ast::Frame) -> Result<()> {
     use ast::FrameBound as Bound;
     match (&frame.start, &frame.end) {
-        (Bound::UnboundedFollowing, _) => Err(Error::window_frame_start_illegal(UNNAMED)),
-        (_, Some(Bound::UnboundedPreceding)) => Err(Error::window_frame_end_illegal(UNNAMED)),
+        (Bound::UnboundedFollowing, _) => Err(Error::window_frame_start_illegal(window)),
+        (_, Some(Bound::UnboundedPreceding)) => Err(Error::window_frame_end_illegal(window)),
         (Bound::CurrentRow | Bound::Following(..), Some(Bound::Preceding(..)))
         | (Bound::Following(..), Some(Bound::CurrentRow)) => {
-            Err(Error::window_frame_illegal(UNNAMED))
+            Err(Error::window_frame_illegal(window))
         }
         _ => Ok(()),
     }
@@ -77,7 +79,7 @@ impl Binder<'_> {
             };
             return Err(Error::window_function_not_allowed(name));
         }
-        let spec = self.window_spec(&call.over, 0)?;
+        let spec = self.window_spec(&call.over)?;
         // Windows don't nest.
         self.scopes[depth].windows_allowed = false;
         let bound = self.window_parts(call, &spec);
@@ -132,29 +134,40 @@ impl Binder<'_> {
         Ok(Expr::new(call, ty, nullable))
     }
 
-    /// A window with what it inherits from the one it names.
-    fn window_spec(&mut self, over: &ast::Over, depth: usize) -> Result<ast::Window> {
-        let (base, own) = match over {
-            ast::Over::Named(name) => (Some(name.clone()), ast::Window::default()),
-            ast::Over::Spec(window) => (window.base.clone(), window.clone()),
+    /// What OVER says, with what it inherits.
+    fn window_spec(&mut self, over: &ast::Over) -> Result<ast::Window> {
+        let (name, spec) = match over {
+            ast::Over::Named(name) => (name.clone(), self.named_window(name, 0)?),
+            ast::Over::Spec(own) => (UNNAMED.into(), self.inherit(UNNAMED, own, 0)?),
         };
-        let Some(base) = base else { return Ok(own) };
-        let named = self
-            .scope()
-            .named_windows
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(&base))
-            .cloned();
-        let Some((_, named)) = named else {
-            return Err(Error::window_not_defined(base.as_str()));
+        self.scope().window_name = name;
+        Ok(spec)
+    }
+
+    /// A window of the WINDOW clause, with what it inherits.
+    fn named_window(&mut self, name: &str, depth: usize) -> Result<ast::Window> {
+        let windows = &mut self.scope().named_windows;
+        let count = windows.len();
+        let named = windows
+            .iter_mut()
+            .find(|named| named.name.eq_ignore_ascii_case(name));
+        let Some(named) = named else {
+            return Err(Error::window_not_defined(name));
         };
-        if depth > self.scope().named_windows.len() {
+        if depth > count {
             return Err(Error::window_circularity());
         }
-        let mut spec = self.window_spec(&ast::Over::Spec(named), depth + 1)?;
-        if let ast::Over::Named(_) = over {
-            return Ok(spec);
-        }
+        named.is_checked = true;
+        let own = named.window.clone();
+        self.inherit(name, &own, depth + 1)
+    }
+
+    /// A window with what it inherits from the one that it names.
+    fn inherit(&mut self, name: &str, own: &ast::Window, depth: usize) -> Result<ast::Window> {
+        let Some(base) = &own.base else {
+            return Ok(own.clone());
+        };
+        let mut spec = self.named_window(base, depth)?;
         if !own.partition_by.is_empty() {
             return Err(Error::window_redefines_partition());
         }
@@ -162,24 +175,44 @@ impl Binder<'_> {
             return Err(Error::window_no_inherit_frame(base.as_str()));
         }
         if !own.order_by.is_empty() && !spec.order_by.is_empty() {
-            return Err(Error::window_redefines_order(UNNAMED, base.as_str()));
+            return Err(Error::window_redefines_order(name, base.as_str()));
         }
         if !own.order_by.is_empty() {
-            spec.order_by = own.order_by;
+            spec.order_by = Arc::clone(&own.order_by);
         }
         if own.frame.is_some() {
-            spec.frame = own.frame;
+            spec.frame = own.frame.clone();
         }
-        spec.base = None;
         Ok(spec)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn window_parts(
+    /// Checks the windows of the WINDOW clause that no function is computed over.
+    pub(super) fn check_named_windows(&mut self) -> Result<()> {
+        let windows = &self.scope().named_windows;
+        let twice = windows.iter().enumerate().find(|(at, named)| {
+            let mut before = windows[..*at].iter();
+            before.any(|other| other.name.eq_ignore_ascii_case(&named.name))
+        });
+        if let Some((_, named)) = twice {
+            return Err(Error::window_duplicate_name(named.name.as_str()));
+        }
+        let unchecked = windows.iter().filter(|named| !named.is_checked);
+        let names: Vec<ast::Ident> = unchecked.map(|named| named.name.clone()).collect();
+        for name in names {
+            let spec = self.window_spec(&ast::Over::Named(name))?;
+            let depth = self.scopes.len() - 1;
+            self.scopes[depth].windows_allowed = false;
+            self.sorted_window(&spec)?;
+            self.scopes[depth].windows_allowed = true;
+        }
+        Ok(())
+    }
+
+    /// The rows that belong together, their order, and the frame.
+    fn sorted_window(
         &mut self,
-        call: &ast::WindowCall,
         spec: &ast::Window,
-    ) -> Result<(WindowCall, bool, Vec<Expr>, Vec<SortKey>)> {
+    ) -> Result<(Vec<Expr>, Vec<SortKey>, WindowFrame)> {
         let ordered = spec.order_by.iter().map(|item| &item.expr);
         for expr in spec.partition_by.iter().chain(ordered) {
             self.check_no_position(expr)?;
@@ -193,6 +226,16 @@ impl Binder<'_> {
             });
         }
         let frame = self.frame(spec, &order)?;
+        Ok((partition, order, frame))
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn window_parts(
+        &mut self,
+        call: &ast::WindowCall,
+        spec: &ast::Window,
+    ) -> Result<(WindowCall, bool, Vec<Expr>, Vec<SortKey>)> {
+        let (partition, order, frame) = self.sorted_window(spec)?;
         let (kind, arguments, ty, nullable) = match &call.function {
             ast::WindowFunction::Aggregate(aggregate) => {
                 if aggregate.distinct {
@@ -331,7 +374,8 @@ impl Binder<'_> {
             ast::FrameUnit::Range => false,
             ast::FrameUnit::Groups => return Err(Error::not_supported_yet("GROUPS")),
         };
-        check_frame(frame)?;
+        let window = self.scope().window_name.clone();
+        check_frame(&window, frame)?;
         let start = self.frame_bound(&frame.start, rows, order)?;
         let end = match &frame.end {
             None => FrameBound::CurrentRow,
@@ -347,6 +391,7 @@ impl Binder<'_> {
         rows: bool,
         order: &[SortKey],
     ) -> Result<FrameBound> {
+        let window = self.scope().window_name.clone();
         let mut distance = |amount: &ast::Expr,
                             unit: Option<ast::IntervalUnit>,
                             preceding: bool|
@@ -357,14 +402,18 @@ impl Binder<'_> {
                 return Ok(Box::new(amount));
             }
             let [key] = order else {
-                return Err(Error::window_range_order(UNNAMED));
+                return Err(Error::window_range_order(window.as_str()));
             };
             let kind = typing::class(&key.expr.ty);
             match unit {
-                None if kind.is_temporal() => return Err(Error::window_frame_temporal(UNNAMED)),
-                Some(_) if kind.is_number() => return Err(Error::window_frame_numeric(UNNAMED)),
+                None if kind.is_temporal() => {
+                    return Err(Error::window_frame_temporal(window.as_str()));
+                }
+                Some(_) if kind.is_number() => {
+                    return Err(Error::window_frame_numeric(window.as_str()));
+                }
                 _ if kind.is_temporal() || kind.is_number() || kind == typing::Class::Null => {}
-                _ => return Err(Error::window_range_order(UNNAMED)),
+                _ => return Err(Error::window_range_order(window.as_str())),
             }
             let backward = preceding != key.descending;
             let value = key.expr.clone();
@@ -414,16 +463,21 @@ impl Binder<'_> {
     /// A whole number names no item of the select list here, as it does in the query's ORDER BY.
     fn check_no_position(&mut self, expr: &ast::Expr) -> Result<()> {
         match self.literal_value(expr) {
-            Some(Value::Int(_) | Value::UInt(_)) => Err(Error::window_position(UNNAMED)),
+            Some(Value::Int(_) | Value::UInt(_)) => {
+                Err(Error::window_position(self.scope().window_name.as_str()))
+            }
             _ => Ok(()),
         }
     }
 
     /// A frame's distance must be a number and not negative, as far as its text tells.
     fn check_distance(&mut self, amount: &ast::Expr) -> Result<()> {
+        let window = self.scope().window_name.clone();
         let Some(value) = self.literal_value(amount) else {
             return match amount {
-                ast::Expr::Literal(ast::Literal::Null) => Err(Error::window_frame_illegal(UNNAMED)),
+                ast::Expr::Literal(ast::Literal::Null) => {
+                    Err(Error::window_frame_illegal(window.as_str()))
+                }
                 _ => Ok(()),
             };
         };
@@ -439,7 +493,7 @@ impl Binder<'_> {
         };
         match is_number {
             true => Ok(()),
-            false => Err(Error::window_frame_illegal(UNNAMED)),
+            false => Err(Error::window_frame_illegal(window.as_str())),
         }
     }
 
