@@ -234,17 +234,12 @@ pub fn str_to_date(
             found.week_year.is_some(),
         )?;
     }
-    let is_allowed = match as_time {
-        // A time of no days is no date that would have zeros in it.
-        true => date.is_zero() || date.is_allowed(mode),
+    if !as_time {
         // Here NO_ZERO_DATE alone refuses zeros in dates, a year's too.
-        false => {
-            let has_zero = date.year() == 0 || date.month() == 0 || date.day() == 0;
-            date.is_allowed(mode) && !(mode.no_zero_date && has_zero)
+        let has_zero = date.year() == 0 || date.month() == 0 || date.day() == 0;
+        if !date.is_allowed(mode) || mode.no_zero_date && has_zero {
+            return None;
         }
-    };
-    if !is_allowed {
-        return None;
     }
     let parsed = if as_time {
         let hours = i64::from(found.day) * 24 + i64::from(found.hour);
