@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use porpoise_engine::{Engine, Front};
 
@@ -91,8 +91,6 @@ pub struct Server {
     stopped: AtomicBool,
 }
 
-/// How long statements may go on after a stop before they are interrupted.
-const GRACE: Duration = Duration::from_secs(3);
 /// How long interrupted statements may take to end.
 const INTERRUPTED_END_MAX: Duration = Duration::from_secs(10);
 
@@ -207,17 +205,16 @@ impl Server {
         self.state.stop_request.wait();
     }
 
-    /// Closes the listeners and idle connections, lets statements end or interrupts them after 3
-    /// seconds, and waits for all of it. The engine stays open.
+    /// Closes the listeners and idle connections, interrupts statements, but for commits that are
+    /// being synced, and waits for all of it. The engine stays open.
     pub fn stop(&self) {
         if self.stopped.swap(true, Ordering::SeqCst) {
             return;
         }
-        let grace_ends = Instant::now() + GRACE;
         for inbox in self.state.inboxes() {
-            inbox.send(WorkerMessage::Stop(grace_ends));
+            inbox.send(WorkerMessage::Stop);
         }
-        if !self.state.thread_pool.end(GRACE + INTERRUPTED_END_MAX) {
+        if !self.state.thread_pool.end(INTERRUPTED_END_MAX) {
             tracing::warn!("some statements did not end in time");
         }
         self.state.thread_pool.turn_monitor.end();

@@ -280,8 +280,8 @@ pub(crate) struct EventLoop {
     socket_spin: SocketSpin,
     commit_sync: CommitSync,
     core_yield: CoreYield,
-    /// The server stops: when statements are interrupted.
-    stopping: Option<Instant>,
+    /// The server stops, and statements with it.
+    is_stopping: bool,
     /// The connection that was given to this thread last.
     serving: Token,
     /// No connection was served in this turn yet.
@@ -329,7 +329,7 @@ impl EventLoop {
             socket_spin: SocketSpin::default(),
             commit_sync: CommitSync::default(),
             core_yield: CoreYield::default(),
-            stopping: None,
+            is_stopping: false,
             serving: WAKE,
             is_first: true,
             now: Instant::now(),
@@ -384,7 +384,7 @@ impl EventLoop {
     }
 
     fn next_ready(&mut self) -> Option<Token> {
-        if self.stopping.is_some() {
+        if self.is_stopping {
             return self.ready.pop_any();
         }
         self.ready.pop(self.is_first, self.now)
@@ -438,7 +438,7 @@ impl EventLoop {
                 WorkerMessage::Killed(token) | WorkerMessage::HostFound(token) => {
                     self.enqueue(token);
                 }
-                WorkerMessage::Stop(grace_ends) => self.stop(grace_ends),
+                WorkerMessage::Stop => self.stop(),
             }
         }
     }
@@ -458,17 +458,27 @@ impl EventLoop {
         self.check_in(token, connection, next);
     }
 
-    fn stop(&mut self, grace_ends: Instant) {
+    fn stop(&mut self) {
         self.acceptor.close(self.poll.registry());
-        self.stopping = Some(grace_ends);
+        self.is_stopping = true;
+        self.interrupt_statements();
         for index in 0..self.connections.len() {
             let token = self.connections.token_at(index);
             self.enqueue(token);
         }
     }
 
+    /// As KILL does: a statement that syncs its commit ends by itself.
+    fn interrupt_statements(&mut self) {
+        for slot in self.connections.slots() {
+            if let SlotState::CheckedOut(Some(control)) = &slot.state {
+                control.kill_connection();
+            }
+        }
+    }
+
     fn has_ended(&self) -> bool {
-        self.stopping.is_some() && self.connections.has_no_connections() && self.inbox.close()
+        self.is_stopping && self.connections.has_no_connections() && self.inbox.close()
     }
 
     // ── Deadlines and new clients ────────────────────────────────────────────────────────────
@@ -498,15 +508,8 @@ impl EventLoop {
                 self.enqueue(token);
             }
         }
-        if self
-            .stopping
-            .is_some_and(|grace_ends| grace_ends <= self.now)
-        {
-            for slot in self.connections.slots() {
-                if let SlotState::CheckedOut(Some(control)) = &slot.state {
-                    control.kill_connection();
-                }
-            }
+        if self.is_stopping {
+            self.interrupt_statements();
         }
         if self.acceptor.resume(self.poll.registry(), self.now) {
             self.accept(0);

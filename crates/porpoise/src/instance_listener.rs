@@ -18,8 +18,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 /// The thread does next to nothing but start others.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Listens until it is dropped; then statements of other programs that are under way end first, for
-/// three seconds at most.
+/// Listens until it is dropped; then statements of other programs that are under way are
+/// interrupted.
 pub(crate) struct InstanceListener {
     server: Arc<Mutex<Option<Server>>>,
     /// Closing it ends the thread's sleep.

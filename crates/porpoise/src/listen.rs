@@ -55,8 +55,8 @@ impl Listen {
 
 type SharedServer = Mutex<Option<Server>>;
 
-/// A server that listens. Dropping it closes the listeners and the clients' connections; their
-/// statements end first, for three seconds at most.
+/// A server that listens. Dropping it closes the listeners and the clients' connections, and
+/// interrupts their statements.
 pub struct Listening {
     server: Arc<SharedServer>,
     tcp: Vec<SocketAddr>,

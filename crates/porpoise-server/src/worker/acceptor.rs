@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn a_pending_client_is_disconnected_when_the_server_stops() {
         let (mut worker, _slot, mut client) = accepted_too_late();
-        worker.stop(Instant::now());
+        worker.stop();
         assert!(worker.has_ended());
         assert_eq!(client.read(&mut [0]).unwrap(), 0);
     }

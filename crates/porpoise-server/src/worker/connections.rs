@@ -173,7 +173,7 @@ impl EventLoop {
         let (slot, timers) = self.connections.slot_and_timers(index);
         timers.set(index, &mut slot.deadline, due);
         // A connection may have been killed on its way here.
-        if self.stopping.is_some() || is_killed {
+        if self.is_stopping || is_killed {
             self.enqueue(token);
         }
     }
@@ -238,10 +238,10 @@ impl EventLoop {
     ) {
         let mut next = next;
         let may_wait = match next {
-            NextState::Idle => self.stopping.is_none(),
+            NextState::Idle => !self.is_stopping,
             NextState::AwaitingReuse => {
                 let most = self.server.awaiting_reuse_max.load(Ordering::Relaxed);
-                self.stopping.is_none() && self.connections.awaiting_reuse < most
+                !self.is_stopping && self.connections.awaiting_reuse < most
             }
             _ => true,
         };

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
 
 use mio::Token;
 use parking_lot::Mutex;
@@ -24,8 +23,8 @@ pub(crate) enum WorkerMessage {
     Killed(Token),
     /// The host of the connection's client is looked up: its login can go on.
     HostFound(Token),
-    /// End: close idle connections now, and interrupt statements at the given time.
-    Stop(Instant),
+    /// End: close idle connections, and interrupt statements.
+    Stop,
 }
 
 /// A worker's message queue, and the counters that other threads read.

@@ -278,7 +278,7 @@ impl EventLoop {
         let timeout = [
             self.connections.timers.time_to_next(self.now),
             self.acceptor.time_to_resume(self.now),
-            self.stopping.map(|_| STOPPING_SLEEP_MAX),
+            self.is_stopping.then_some(STOPPING_SLEEP_MAX),
         ];
         self.inbox.set_asleep(true);
         if self.inbox.is_empty() {
