@@ -97,7 +97,7 @@ impl Way {
                 zlib,
                 zstd: !zlib,
                 uncompressed: false,
-                ..tcp.compression.clone()
+                ..tcp.compression
             },
             ..tcp.clone()
         };
