@@ -19,6 +19,7 @@ mod recover;
 mod serve;
 mod server_files;
 mod shell;
+mod ways;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

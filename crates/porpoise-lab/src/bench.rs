@@ -22,14 +22,32 @@ pub struct Target {
     pub name: String,
     /// Where to connect, as whom; the database is where the tables are.
     pub options: Options,
+    /// The name of the target that it is compared with.
+    pub compared_with: Option<String>,
 }
 
 impl Target {
+    /// A target that is compared with none.
+    pub fn at(name: impl Into<String>, options: Options) -> Self {
+        Self {
+            name: name.into(),
+            options,
+            compared_with: None,
+        }
+    }
+
+    /// Compared with the target of this name.
+    #[must_use]
+    pub fn compared_with(mut self, other: Option<&str>) -> Self {
+        self.compared_with = other.map(str::to_owned);
+        self
+    }
+
     /// A target by its `mysql://` URL.
     pub fn new(name: impl Into<String>, url: &str) -> Result<Self, Error> {
         let name = name.into();
         match url.parse() {
-            Ok(options) => Ok(Self { name, options }),
+            Ok(options) => Ok(Self::at(name, options)),
             Err(error) => Err(Error::Target {
                 target: name,
                 doing: "reading its URL".into(),
@@ -146,7 +164,7 @@ impl BenchPlan {
     }
 }
 
-/// Runs `plan` on `targets`. The first target is the one the others are compared with.
+/// Runs `plan` on `targets`.
 pub fn run(targets: &[Target], plan: &BenchPlan) -> Result<Report, Error> {
     plan.check(targets)?;
     let mut progress = Progress::new(plan.progress);
@@ -277,6 +295,7 @@ pub(crate) fn run_once(
     let measurement = Measurement {
         workload,
         target: target.name.clone(),
+        compared_with: target.compared_with.clone(),
         clients,
         jobs,
         transactions_per_second: sum.transactions as f64 / measured.as_secs_f64(),

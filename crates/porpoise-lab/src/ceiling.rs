@@ -151,10 +151,7 @@ fn measure(
             sysbench.transactions_per_second(to, workload, clients, rows, time)
         }
         Driver::Generator => {
-            let target = Target {
-                name: workload.to_string(),
-                options: to.clone(),
-            };
+            let target = Target::at(workload.to_string(), to.clone());
             let round = BenchPlan {
                 workloads: vec![workload],
                 clients: vec![clients],

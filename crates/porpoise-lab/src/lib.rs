@@ -9,7 +9,7 @@
 //! 2. [`BenchPlan`]: which [`Workload`]s, with how many clients on how many threads, for how long.
 //! 3. [`bench::run`]: loads the table, runs every workload on every target in turn, round after
 //!    round, so that what the machine does meanwhile hits all of them alike.
-//! 4. [`Report`]: a table to print; with several targets, each one's ratio to the first.
+//! 4. [`Report`]: a table to print, with each target's ratio to the one that it is compared with.
 //!
 //! What takes longer than a minute is an [`Experiment`], read from a file: [`run_experiment`] does
 //! its runs in an order that is shuffled, and puts what they came to into [`Results`], a database.
@@ -80,12 +80,13 @@ mod tpcc;
 mod tpch;
 pub mod transfers;
 pub mod watch;
+mod way;
 mod workload;
 
 pub use bench::{BenchPlan, Target};
 pub use custom::CustomWorkload;
 pub use experiment::{
-    Affinity, Experiment, FileError, Point, ScheduledRun, ServerKind, ServerSpec, WarmUp, Way,
+    Affinity, Experiment, FileError, Point, ScheduledRun, ServerKind, ServerSpec, WarmUp,
     WorkloadKind, WorkloadSpec,
 };
 pub use histogram::Histogram;
@@ -96,6 +97,7 @@ pub use runner::{Probe, RunOptions, Seen, run as run_experiment};
 pub use store::{Measured, MeasuredKind, PlannedRun, Results, RunCounts, SCHEMA};
 pub use sysbench::{Sysbench, SysbenchScript};
 pub use table::Table;
+pub use way::Way;
 pub use workload::{Mode, ScenarioRef, Script, Workload};
 
 /// Why a run came to nothing.

@@ -1,5 +1,6 @@
 //! A throw-away MariaDB to measure against: in a folder of its own, on loopback, ended when
-//! dropped.
+//! dropped. It offers TLS with a certificate that is made for it, whose key is of the kind that
+//! Porpoise's own certificates have.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -67,6 +68,8 @@ impl Peer {
             let words = String::from_utf8_lossy(&installed.stderr).into_owned();
             return Err(failed(words));
         }
+        let [certificate, key] =
+            make_certificate(folder).map_err(|error| failed(error.to_string()))?;
         let port = free_port().map_err(|error| failed(error.to_string()))?;
         let log = std::fs::File::create(folder.join("mariadb.log"))
             .map_err(|error| failed(error.to_string()))?;
@@ -79,6 +82,8 @@ impl Peer {
                 "--pid-file={}",
                 folder.join("mariadb.pid").display()
             ))
+            .arg(format!("--ssl-cert={}", certificate.display()))
+            .arg(format!("--ssl-key={}", key.display()))
             .arg(format!("--port={port}"))
             .arg(format!("--max-connections={}", clients + 100))
             .args([
@@ -154,6 +159,16 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The files of a certificate and its key.
+fn make_certificate(folder: &Path) -> std::io::Result<[PathBuf; 2]> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+    let made = made.map_err(std::io::Error::other)?;
+    let files = ["mariadb-cert.pem", "mariadb-key.pem"].map(|name| folder.join(name));
+    std::fs::write(&files[0], made.cert.pem())?;
+    std::fs::write(&files[1], made.signing_key.serialize_pem())?;
+    Ok(files)
 }
 
 fn free_port() -> std::io::Result<u16> {

@@ -12,6 +12,8 @@ pub struct Measurement {
     pub workload: Workload,
     /// The target's name.
     pub target: String,
+    /// The name of the target that it is compared with.
+    pub compared_with: Option<String>,
     /// Clients at a time.
     pub clients: usize,
     /// The threads that had them.
@@ -34,21 +36,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// The target that the others are compared with: the first.
-    pub fn baseline(&self) -> Option<&str> {
-        self.measurements
-            .first()
-            .map(|measurement| measurement.target.as_str())
-    }
-
-    /// A measurement's transactions a second by those of the baseline, in the same workload and
-    /// number of clients.
+    /// A measurement's transactions a second by those of the target that it is compared with, in the
+    /// same workload and number of clients.
     pub fn ratio(&self, measurement: &Measurement) -> Option<f64> {
-        let baseline = self.baseline()?;
+        let beside = measurement.compared_with.as_deref()?;
         self.measurements
             .iter()
             .find(|other| {
-                other.target == baseline
+                other.target == beside
                     && other.workload == measurement.workload
                     && other.clients == measurement.clients
             })
@@ -59,12 +54,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let compared = self.baseline().filter(|baseline| {
-            self.measurements
-                .iter()
-                .any(|other| other.target != *baseline)
-        });
-        let mut header: Vec<String> = [
+        let compares = self
+            .measurements
+            .iter()
+            .any(|one| one.compared_with.is_some());
+        let mut header: Vec<&str> = vec![
             "workload",
             "way in",
             "clients",
@@ -73,10 +67,11 @@ impl fmt::Display for Report {
             "queries/s",
             "p95 ms",
             "errors",
-        ]
-        .map(str::to_owned)
-        .into();
-        header.extend(compared.map(|baseline| format!("× {baseline}")));
+        ];
+        if compares {
+            header.extend(["×", "beside"]);
+        }
+        let header: Vec<String> = header.into_iter().map(str::to_owned).collect();
         let rows = self.measurements.iter().map(|measurement| {
             let mut row = vec![
                 measurement.workload.to_string(),
@@ -88,11 +83,10 @@ impl fmt::Display for Report {
                 format!("{:.3}", measurement.latency_p95.as_secs_f64() * 1e3),
                 grouped(measurement.errors),
             ];
-            if compared.is_some() {
-                row.push(
-                    self.ratio(measurement)
-                        .map_or("".into(), |ratio| format!("{ratio:.2}")),
-                );
+            if compares {
+                let ratio = self.ratio(measurement);
+                row.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")));
+                row.push(measurement.compared_with.clone().unwrap_or_default());
             }
             row
         });
@@ -130,9 +124,12 @@ pub(crate) fn aligned(
     Ok(())
 }
 
-/// A rate in whole numbers.
+/// A rate in whole numbers, or one that is below ten with two decimal places.
 pub(crate) fn rate(per_second: f64) -> String {
-    grouped(per_second.round() as u64)
+    match per_second < 10.0 {
+        true => format!("{per_second:.2}"),
+        false => grouped(per_second.round() as u64),
+    }
 }
 
 /// A number with its digits in threes.
@@ -152,10 +149,11 @@ pub(crate) fn grouped(number: u64) -> String {
 mod tests {
     use super::*;
 
-    fn measurement(target: &str, per_second: f64) -> Measurement {
+    fn measurement(target: &str, per_second: f64, beside: Option<&str>) -> Measurement {
         Measurement {
             workload: Workload::PointSelect,
             target: target.into(),
+            compared_with: beside.map(str::to_owned),
             clients: 8,
             jobs: 2,
             transactions_per_second: per_second,
@@ -168,7 +166,7 @@ mod tests {
     #[test]
     fn one_target_is_shown_without_a_ratio() {
         let report = Report {
-            measurements: vec![measurement("Unix socket", 1_234_567.4)],
+            measurements: vec![measurement("Unix socket", 1_234_567.4, None)],
         };
         assert_eq!(
             report.to_string(),
@@ -178,16 +176,23 @@ mod tests {
     }
 
     #[test]
-    fn further_targets_are_compared_with_the_first() {
+    fn a_target_is_compared_with_the_one_that_it_names() {
         let report = Report {
-            measurements: vec![measurement("MariaDB", 1000.0), measurement("TCP", 2500.0)],
+            measurements: vec![
+                measurement("MariaDB TCP", 1000.0, None),
+                measurement("MariaDB TLS", 5.0, None),
+                measurement("TCP", 2500.0, Some("MariaDB TCP")),
+                measurement("TLS", 2.0, Some("MariaDB TLS")),
+            ],
         };
         let text = report.to_string();
+        let ends = |line: usize, end: &str| text.lines().nth(line).unwrap().ends_with(end);
+        assert!(ends(0, "×       beside"), "{text}");
+        assert!(ends(1, "0"), "{text}");
+        assert!(ends(3, "2.50  MariaDB TCP"), "{text}");
         assert!(
-            text.lines().next().unwrap().ends_with("× MariaDB"),
+            ends(4, "0.40  MariaDB TLS") && text.contains("  2.00  "),
             "{text}"
         );
-        assert!(text.lines().nth(1).unwrap().ends_with("1.00"), "{text}");
-        assert!(text.lines().nth(2).unwrap().ends_with("2.50"), "{text}");
     }
 }

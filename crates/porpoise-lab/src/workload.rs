@@ -58,14 +58,16 @@ pub enum Workload {
     UpdateNonIndex,
     /// One insert.
     Insert,
+    /// All rows of a table: with 500,000 of them 100 MB.
+    WholeTable,
     /// Connect, log in, leave.
     Connect,
     /// Connect, log in, ask for one row by its primary key, leave.
     ConnectQuery,
 }
 
-/// Each workload and its name: sysbench's, but for `connect`, `connect_query` and `simple_ranges`,
-/// which are no workloads of their own there.
+/// Each workload and its name: sysbench's, but for `connect`, `connect_query`, `simple_ranges` and
+/// `whole_table`, which are no workloads of their own there.
 const NAMES: &[(Workload, &str)] = &[
     (Workload::PointSelect, "oltp_point_select"),
     (Workload::SimpleRanges, "simple_ranges"),
@@ -75,6 +77,7 @@ const NAMES: &[(Workload, &str)] = &[
     (Workload::UpdateIndex, "oltp_update_index"),
     (Workload::UpdateNonIndex, "oltp_update_non_index"),
     (Workload::Insert, "oltp_insert"),
+    (Workload::WholeTable, "whole_table"),
     (Workload::Connect, "connect"),
     (Workload::ConnectQuery, "connect_query"),
 ];
@@ -126,6 +129,7 @@ impl Workload {
             Self::UpdateIndex => &[(Step::UpdateIndex, 1)],
             Self::UpdateNonIndex => &[(Step::UpdateNonIndex, 1)],
             Self::Insert => &[(Step::Insert, 1)],
+            Self::WholeTable => &[(Step::WholeTable, 1)],
             Self::Connect => &[],
         }
     }
@@ -184,11 +188,12 @@ enum Step {
     /// Inserts the row that was deleted last.
     PutBack,
     Insert,
+    WholeTable,
     Commit,
 }
 
 /// The statements, `{}` for the table's name. Their numbers index the prepared ones.
-const STATEMENTS: [&str; 11] = [
+const STATEMENTS: [&str; 12] = [
     "SELECT c FROM {} WHERE id=?",
     "SELECT c FROM {} WHERE id BETWEEN ? AND ?",
     "SELECT SUM(k) FROM {} WHERE id BETWEEN ? AND ?",
@@ -200,6 +205,7 @@ const STATEMENTS: [&str; 11] = [
     "INSERT INTO {} (id, k, c, pad) VALUES (?, ?, ?, ?)",
     "BEGIN",
     "COMMIT",
+    "SELECT id, k, c, pad FROM {}",
 ];
 
 impl Step {
@@ -217,6 +223,7 @@ impl Step {
             Self::PutBack | Self::Insert => 8,
             Self::Begin => 9,
             Self::Commit => 10,
+            Self::WholeTable => 11,
         }
     }
 
@@ -398,7 +405,7 @@ impl Course for OltpCourse {
             }
         };
         match step {
-            Step::Begin | Step::Commit => {}
+            Step::Begin | Step::Commit | Step::WholeTable => {}
             Step::Point | Step::UpdateIndex => values.push(UInt(id)),
             Step::SimpleRange | Step::SumRange | Step::OrderRange | Step::DistinctRange => {
                 values.extend([UInt(id), UInt(id + RANGE_ROWS - 1)]);

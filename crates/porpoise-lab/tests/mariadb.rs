@@ -153,10 +153,7 @@ fn what_was_recorded_is_replayed_over_every_way_in_and_nothing_else() {
     let server = Server::start(Product::MariaDb);
     let [unix, _] = targets(&server);
     let round = |options: &Options, load, clients| {
-        let target = Target {
-            name: "recorded".into(),
-            options: options.clone(),
-        };
+        let target = Target::at("recorded", options.clone());
         let plan = BenchPlan {
             workloads: vec![Workload::ReadWrite],
             clients: vec![clients],

@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use porpoise_client::{Options, Transport};
 use porpoise_lab::ceiling::{self, CeilingPlan, Driver, Route};
 use porpoise_lab::serving::{Serving, prepare, routes_to};
-use porpoise_lab::{BenchPlan, Sysbench, Target, Workload, bench};
+use porpoise_lab::{BenchPlan, Sysbench, Target, Way, Workload, bench};
 
 use super::peer::PeerServer;
 use super::serving;
-use super::{Failure, WayIn, temporary_folder};
+use super::{Failure, temporary_folder};
+use crate::ways::WayIn;
 
 #[derive(Args)]
 pub struct CeilingOptions {
@@ -32,7 +32,7 @@ pub struct CeilingOptions {
     )]
     workload: Vec<Workload>,
     /// Ways in: tcp, unix or shm
-    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Unix, WayIn::Tcp, WayIn::Shm])]
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn(Way::Unix), WayIn(Way::Tcp), WayIn(Way::SharedMemory)])]
     ways: Vec<WayIn>,
     /// Debian's sysbench asks, instead of the project's own generator
     #[arg(long)]
@@ -74,27 +74,24 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
     };
     let [tcp, unix] = routes_to(serving.port, &serving.socket);
     let mut routes = Vec::new();
-    for way in &options.ways {
-        let (name, server, peer) = match way {
-            WayIn::Tcp => ("TCP", tcp.clone(), &peer.tcp),
-            WayIn::Unix => ("Unix socket", unix.clone(), &peer.unix),
-            WayIn::Shm => {
-                let memory = Options {
-                    transport: Transport::SharedMemory,
-                    ..unix.clone()
-                };
-                // The peer has no shared memory.
-                ("shared memory", memory, &peer.unix)
-            }
-            WayIn::FastPath => {
+    for &WayIn(way) in &options.ways {
+        let server = match way {
+            Way::FastPath => {
                 return Err("the fast path is shared memory after the login: measure shm".into());
             }
-            WayIn::Embedded => return Err("nothing can't be embedded".into()),
+            // Recorded bytes are of one connection's keys.
+            Way::Tls | Way::FullTls | Way::Zlib | Way::Zstd => {
+                return Err("what is replayed is neither encrypted nor compressed".into());
+            }
+            way => way.route(&tcp, &unix).ok_or("nothing can't be embedded")?,
         };
         routes.push(Route {
-            name: name.into(),
+            name: way.to_string(),
             server,
-            peer: peer.clone(),
+            peer: match way.of_mariadb() {
+                Way::Tcp => peer.tcp.clone(),
+                _ => peer.unix.clone(),
+            },
         });
     }
     let plan = CeilingPlan {
@@ -121,12 +118,7 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
         (peer.name, peer.unix.as_ref().or(peer.tcp.as_ref())),
     ]
     .into_iter()
-    .filter_map(|(name, options)| {
-        Some(Target {
-            name: name.into(),
-            options: options?.clone(),
-        })
-    })
+    .filter_map(|(name, options)| Some(Target::at(name, options?.clone())))
     .collect();
     bench::load_tables(&targets, &loaded)?;
     let name = match peer.name {

@@ -16,15 +16,16 @@ use std::time::Duration;
 
 use clap::Args;
 use porpoise::Database;
-use porpoise_client::{Connection, Options, Transport};
+use porpoise_client::{Connection, Options};
+use porpoise_lab::Way;
 use porpoise_lab::connect::{self, ConnectPlan, Entrant};
 use porpoise_lab::replay::{Recording, ReplayServer};
 use porpoise_lab::serving::{Serving, prepare, routes_to};
-use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
 use super::peer::PeerServer;
 use super::serving;
-use super::{Failure, WayIn, temporary_folder};
+use super::{Failure, temporary_folder};
+use crate::ways::WayIn;
 
 #[derive(Args)]
 pub struct ConnectOptions {
@@ -35,7 +36,7 @@ pub struct ConnectOptions {
     #[arg(long)]
     query: bool,
     /// Ways in, of Porpoise's
-    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Tcp, WayIn::Unix, WayIn::Shm, WayIn::FastPath, WayIn::Embedded])]
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = Way::PLAIN.map(WayIn))]
     ways: Vec<WayIn>,
     /// A MySQL or MariaDB server to measure beside, as
     /// mysql://user:password@host:port/schema?socket=/path: over TCP if it names a host, over its
@@ -125,40 +126,17 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
         .open(folder.path().join("embedded"))?;
 
     let [tcp, unix] = routes_to(serving.port, &serving.socket);
-    let entrant = |way: &str, options: &Option<Options>| {
-        let options = options.clone()?;
-        Some(Entrant::new(format!("{} {way}", peer.name), options))
-    };
-    let mut entrants: Vec<Entrant> = [entrant("TCP", &peer.tcp), entrant("Unix", &peer.unix)]
+    let ways: Vec<Way> = options.ways.iter().map(|way| way.0).collect();
+    let mut entrants: Vec<Entrant> = peer
+        .targets(&ways)
         .into_iter()
-        .flatten()
+        .map(|target| Entrant::new(target.name, target.options))
         .collect();
-    let name = |way: &str, options: &Option<Options>| Some(entrant(way, options)?.name);
-    let (peer_tcp, peer_unix) = (name("TCP", &peer.tcp), name("Unix", &peer.unix));
-    for way in &options.ways {
-        entrants.push(match way {
-            WayIn::Tcp => Entrant::new("TCP", tcp.clone()).compared_with(peer_tcp.as_deref()),
-            WayIn::Unix => {
-                Entrant::new("Unix socket", unix.clone()).compared_with(peer_unix.as_deref())
-            }
-            WayIn::Shm => {
-                let memory = Options {
-                    transport: Transport::SharedMemory,
-                    shared_memory_base_name: path_of(&serving.socket, BASE_NAME)
-                        .display()
-                        .to_string(),
-                    ..unix.clone()
-                };
-                Entrant::new("shared memory", memory).compared_with(peer_unix.as_deref())
-            }
-            WayIn::FastPath => {
-                let moving = Options {
-                    loopback_fast_path: true,
-                    ..tcp.clone()
-                };
-                Entrant::new("loopback fast path", moving).compared_with(peer_unix.as_deref())
-            }
-            WayIn::Embedded => {
+    for way in ways {
+        let name = way.to_string();
+        let entrant = match way.route(&tcp, &unix) {
+            Some(route) => Entrant::new(name, route),
+            None => {
                 let database = database.clone();
                 let visit = move |query: bool| {
                     let connection = database.connect()?;
@@ -170,9 +148,10 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
                 let visit = move |query| {
                     visit(query).map_err(|error: porpoise::Error| error.message().to_string())
                 };
-                Entrant::by_calls("embedded", Arc::new(visit)).compared_with(peer_unix.as_deref())
+                Entrant::by_calls(name, Arc::new(visit))
             }
-        });
+        };
+        entrants.push(entrant.compared_with(peer.beside(way).as_deref()));
     }
     let replay_server = options
         .nothing
@@ -180,8 +159,11 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
         .transpose()?;
     if let Some(replay_server) = &replay_server {
         let [tcp, unix] = routes_to(replay_server.port(), replay_server.socket());
-        entrants.push(Entrant::new("nothing TCP", tcp).compared_with(peer_tcp.as_deref()));
-        entrants.push(Entrant::new("nothing Unix", unix).compared_with(peer_unix.as_deref()));
+        entrants
+            .push(Entrant::new("nothing TCP", tcp).compared_with(peer.beside(Way::Tcp).as_deref()));
+        entrants.push(
+            Entrant::new("nothing Unix", unix).compared_with(peer.beside(Way::Unix).as_deref()),
+        );
     }
     let plan = ConnectPlan {
         clients: options.clients.clone(),

@@ -8,12 +8,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use porpoise_lab::Way;
 use porpoise_lab::fairness::{self, FairnessPlan};
 use porpoise_lab::serving::{Serving, prepare};
 
 use super::peer::PeerServer;
 use super::serving::{self, targets};
-use super::{Failure, WayIn, temporary_folder};
+use super::{Failure, temporary_folder};
+use crate::ways::WayIn;
 
 /// Descriptors that this process, and a server, have beside those of clients.
 const OTHER_DESCRIPTORS: u64 = 300;
@@ -41,7 +43,7 @@ pub struct FairnessOptions {
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// Ways in: tcp, unix or shm
-    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Unix, WayIn::Tcp, WayIn::Shm])]
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn(Way::Unix), WayIn(Way::Tcp), WayIn(Way::SharedMemory)])]
     ways: Vec<WayIn>,
     /// Measure a MySQL or MariaDB server beside, over its Unix socket: the one at
     /// mysql://user:password@host:port/schema?socket=/path, or a MariaDB that is started for it

@@ -2,7 +2,7 @@
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
-//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`transfers`],
+//! beside its ratio to the peer's, if there is one. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`transfers`],
 //! [`programs`], [`queries`] and [`costs`] are experiments of their own.
 
 mod ceiling;
@@ -21,15 +21,16 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use porpoise_client::Options;
 use porpoise_engine::{Engine, EngineOptions};
-use porpoise_lab::{BenchPlan, Target, Workload, bench};
+use porpoise_lab::{BenchPlan, Target, Way, Workload, bench};
 use porpoise_server::{InProcessServer, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::Stream;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
+use crate::ways::WayIn;
 use peer::PeerServer;
 
 #[derive(Args)]
@@ -53,11 +54,12 @@ pub struct BenchOptions {
     /// What the clients do: read-write, point-select, read-only, …
     #[arg(long, value_delimiter = ',', default_value = "oltp_read_write")]
     workload: Vec<Workload>,
-    /// Ways in; all, unless given, but with --jobs the embedded one is left out: its statements run
-    /// on the thread that sends them
+    /// Ways in; unless given, all that neither encrypt nor compress, but with --jobs the embedded one
+    /// is left out: its statements run on the thread that sends them
     #[arg(long, value_delimiter = ',', value_enum)]
     ways: Vec<WayIn>,
-    /// Measure a MySQL or MariaDB server beside, and compare with its Unix socket: the one at
+    /// Measure a MySQL or MariaDB server beside, each way beside the same way into it, or its Unix
+    /// socket where it hasn't got that way: the server at
     /// mysql://user:password@host:port/schema?socket=/path, or a MariaDB that is started for it
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true)]
     peer: Option<Option<String>>,
@@ -67,15 +69,6 @@ pub struct BenchOptions {
     /// Keep the data in memory
     #[arg(long)]
     memory: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WayIn {
-    Tcp,
-    Unix,
-    Shm,
-    FastPath,
-    Embedded,
 }
 
 type Failure = Box<dyn std::error::Error>;
@@ -131,7 +124,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
     }
 }
 
-use porpoise_lab::serving::CLIENTS_SCHEMA as SCHEMA;
+use porpoise_lab::serving::{CLIENTS_SCHEMA as SCHEMA, routes_to};
 
 /// A database with a server in this process, and an account for the clients.
 struct Served {
@@ -147,10 +140,17 @@ impl Served {
         name: &str,
         variables: Vec<(String, String)>,
     ) -> Result<Served, Failure> {
+        // Where the certificates for TLS are made.
+        let data_folder = match &location {
+            Location::Path(path) => path.clone(),
+            Location::Memory => folder.to_path_buf(),
+        };
         let engine = Engine::open(EngineOptions {
             location,
             variables,
         })?;
+        let data_folder = data_folder.display().to_string();
+        engine.variables().learn("datadir", &data_folder);
         let socket = folder.join(format!("{name}.sock"));
         let server_options = ServerOptions {
             tcp: vec![([127, 0, 0, 1], 0).into()],
@@ -177,12 +177,6 @@ impl Served {
             server,
             socket,
         })
-    }
-
-    /// The URL of a way in beside TCP.
-    fn local(&self, transport: &str) -> String {
-        let socket = &self.socket;
-        format!("mysql://sb:sb@localhost/{SCHEMA}?transport={transport}&socket={socket}")
     }
 
     fn stop(self) -> Result<(), Failure> {
@@ -226,46 +220,28 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
         .first()
         .ok_or("no TCP address")?
         .port();
-    let tcp = format!("mysql://sb:sb@127.0.0.1:{port}/{SCHEMA}?transport=tcp");
     let peer = match &options.peer {
         None => PeerServer::default(),
         Some(Some(url)) => PeerServer::at(url)?,
         Some(None) => PeerServer::start(folder.path(), clients, &[])?
             .ok_or("MariaDB (mariadbd), to measure beside, is not installed")?,
     };
-    let target = |way: &str, options: Option<Options>| {
-        let name = format!("{} {way}", peer.name);
-        Some(Target {
-            name,
-            options: options?,
-        })
+    let named: Vec<Way> = options.ways.iter().map(|way| way.0).collect();
+    let is_left_out = named.is_empty() && options.jobs.is_some();
+    let mut ways = match named.is_empty() {
+        true => Way::PLAIN.to_vec(),
+        false => named,
     };
-    // The others are compared with the first.
-    let mut targets: Vec<Target> = [
-        target("Unix socket", peer.unix.clone()),
-        target("TCP", peer.tcp.clone()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let ways = match &options.ways[..] {
-        [] => WayIn::value_variants(),
-        ways => ways,
-    };
-    let is_left_out = options.ways.is_empty() && options.jobs.is_some();
+    ways.retain(|way| !(is_left_out && *way == Way::Embedded));
+    let [tcp, unix] = routes_to(port, Path::new(&served.socket));
+    let mut targets = peer.targets(&ways);
     for way in ways {
-        targets.push(match way {
-            WayIn::Tcp => Target::new("TCP", &tcp),
-            WayIn::Unix => Target::new("Unix socket", &served.local("unix")),
-            WayIn::Shm => Target::new("shared memory", &served.local("shm")),
-            WayIn::FastPath => {
-                Target::new("loopback fast path", &format!("{tcp}&loopback_fast_path"))
-            }
-            WayIn::Embedded if is_left_out => continue,
-            WayIn::Embedded => {
-                Target::new("embedded", &format!("porpoise::memory:?database={SCHEMA}"))
-            }
-        }?);
+        let options = match way.route(&tcp, &unix) {
+            Some(options) => options,
+            None => format!("porpoise::memory:?database={SCHEMA}").parse()?,
+        };
+        let target = Target::at(way.to_string(), options);
+        targets.push(target.compared_with(peer.beside(way).as_deref()));
     }
     let plan = BenchPlan {
         workloads: options.workload.clone(),

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use porpoise_client::{Options, TlsMode, Transport};
-use porpoise_lab::Peer;
 use porpoise_lab::serving::{prepare, routes_to};
+use porpoise_lab::{Peer, Target, Way};
 
 use super::Failure;
 
@@ -19,6 +19,37 @@ pub struct PeerServer {
 }
 
 impl PeerServer {
+    /// The way into it that is measured beside a way into Porpoise; one that leads nowhere, if its
+    /// URL names no such thing, is replaced by the other.
+    fn route(&self, way: Way) -> Option<(Way, Options)> {
+        let (tcp, unix) = (self.tcp.as_ref(), self.unix.as_ref());
+        let way = match way.of_mariadb() {
+            Way::Unix if unix.is_none() => Way::Tcp,
+            _ if tcp.is_none() => Way::Unix,
+            way => way,
+        };
+        let options = way.route(tcp.or(unix)?, unix.or(tcp)?)?;
+        Some((way, options))
+    }
+
+    /// The name of the target that a way into Porpoise is compared with.
+    pub fn beside(&self, way: Way) -> Option<String> {
+        let (way, _) = self.route(way)?;
+        Some(format!("{} {way}", self.name))
+    }
+
+    /// The ways into it that are measured beside these ways into Porpoise, each once.
+    pub fn targets(&self, ways: &[Way]) -> Vec<Target> {
+        let mut targets: Vec<Target> = Vec::new();
+        for (way, options) in ways.iter().filter_map(|way| self.route(*way)) {
+            let name = format!("{} {way}", self.name);
+            if !targets.iter().any(|known| known.name == name) {
+                targets.push(Target::at(name, options));
+            }
+        }
+        targets
+    }
+
     /// One that runs already, as `mysql://user:password@host:port/schema?socket=/path`: over TCP if
     /// it names a host, over the Unix socket if it names one.
     pub fn at(url: &str) -> Result<PeerServer, Failure> {

@@ -11,12 +11,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use porpoise_lab::Way;
 use porpoise_lab::programs::{self, ProgramsPlan};
 use porpoise_lab::serving::{Serving, prepare};
 
 use super::peer::PeerServer;
 use super::serving::{self, targets};
-use super::{Failure, WayIn, temporary_folder};
+use super::{Failure, temporary_folder};
+use crate::ways::WayIn;
 
 /// Memory that either server may have for the data.
 const POOL: &str = "--innodb-buffer-pool-size=1G";
@@ -39,7 +41,7 @@ pub struct ProgramsOptions {
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Ways in: tcp, unix or shm
-    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Unix])]
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn(Way::Unix)])]
     ways: Vec<WayIn>,
     /// Measure a MySQL or MariaDB server beside, over its Unix socket: the one at
     /// mysql://user:password@host:port/schema?socket=/path, or a MariaDB that is started for it

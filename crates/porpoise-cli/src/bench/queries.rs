@@ -96,12 +96,8 @@ fn measure(suite: &dyn Suite, options: &QueriesOptions) -> Result<(), Failure> {
             .ok_or("MariaDB (mariadbd), to measure beside, is not installed")?,
     };
     let [_, unix] = routes_to(serving.port, &serving.socket);
-    let target = |(name, options): (&str, Option<&Options>)| {
-        Some(Target {
-            name: name.into(),
-            options: options?.clone(),
-        })
-    };
+    let target =
+        |(name, options): (&str, Option<&Options>)| Some(Target::at(name, options?.clone()));
     let beside = peer.unix.as_ref().or(peer.tcp.as_ref());
     let targets = [("Porpoise", Some(&unix)), (peer.name, beside)].into_iter();
     let targets: Vec<Target> = targets.filter_map(target).collect();

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use porpoise_client::{Options, Transport};
-use porpoise_lab::Target;
 use porpoise_lab::serving::{Serving, routes_to};
+use porpoise_lab::{Target, Way};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::Failure;
 use super::peer::PeerServer;
-use super::{Failure, WayIn};
+use crate::ways::WayIn;
 
 /// The server beside, if there is one, then the ways into this one.
 pub(super) fn targets(
@@ -19,31 +19,19 @@ pub(super) fn targets(
 ) -> Result<Vec<Target>, Failure> {
     let mut targets = Vec::new();
     if let Some(options) = peer.unix.clone().or(peer.tcp.clone()) {
-        let name = peer.name.into();
-        targets.push(Target { name, options });
+        targets.push(Target::at(peer.name, options));
     }
+    let beside = (!targets.is_empty()).then_some(peer.name);
     let [tcp, unix] = routes_to(serving.port, &serving.socket);
-    for way in ways {
-        let (name, options) = match way {
-            WayIn::Tcp => ("TCP", tcp.clone()),
-            WayIn::Unix => ("Unix socket", unix.clone()),
-            WayIn::Shm => {
-                let transport = Transport::SharedMemory;
-                let memory = Options {
-                    transport,
-                    ..unix.clone()
-                };
-                ("shared memory", memory)
-            }
-            WayIn::FastPath => {
+    for WayIn(way) in ways {
+        let options = match way {
+            Way::FastPath => {
                 return Err("the fast path is shared memory after the login: measure shm".into());
             }
-            WayIn::Embedded => {
-                return Err("an embedded program's statements run on its own threads".into());
-            }
+            way => way.route(&tcp, &unix),
         };
-        let name = name.into();
-        targets.push(Target { name, options });
+        let options = options.ok_or("an embedded program's statements run on its own threads")?;
+        targets.push(Target::at(way.to_string(), options).compared_with(beside));
     }
     Ok(targets)
 }

@@ -11,12 +11,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use porpoise_lab::Way;
 use porpoise_lab::serving::{Serving, prepare};
 use porpoise_lab::transfers::{self, TransfersPlan};
 
 use super::peer::PeerServer;
 use super::serving::{self, targets};
-use super::{Failure, WayIn, temporary_folder};
+use super::{Failure, temporary_folder};
+use crate::ways::WayIn;
 
 #[derive(Args)]
 pub struct TransfersOptions {
@@ -39,7 +41,7 @@ pub struct TransfersOptions {
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Ways in: tcp, unix or shm
-    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Unix, WayIn::Shm])]
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn(Way::Unix), WayIn(Way::SharedMemory)])]
     ways: Vec<WayIn>,
     /// Measure a MySQL or MariaDB server beside, over its Unix socket: the one at
     /// mysql://user:password@host:port/schema?socket=/path, or a MariaDB that is started for it

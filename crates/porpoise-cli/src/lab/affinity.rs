@@ -7,15 +7,16 @@ use clap::Args;
 use porpoise_lab::affinity::{Placement, Topology, Tried, list, placements, search};
 use porpoise_lab::{Probe, ServerKind, ServerSpec, Way};
 
+use super::Failure;
 use super::load::LoadOptions;
-use super::{Failure, WayOption};
 use crate::bench::serving;
+use crate::ways::WayIn;
 
 #[derive(Args)]
 pub struct AffinityOptions {
     /// The way in
     #[arg(long, value_enum, default_value = "unix")]
-    way: WayOption,
+    way: WayIn,
     #[command(flatten)]
     load: LoadOptions,
     /// Seconds that one run takes
@@ -37,13 +38,12 @@ pub fn run(options: &AffinityOptions) -> Result<ExitCode, Failure> {
     if options.variation <= 0.0 {
         return Err("variation has a bound above 0".into());
     }
-    let has_rings = match options.way {
-        WayOption::Embedded => return Err("embedded has no server to give CPUs to".into()),
-        WayOption::Shm | WayOption::FastPath => true,
-        WayOption::Unix | WayOption::Tcp => false,
-    };
-    if options.mariadb && has_rings {
-        return Err("MariaDB is reached over TCP and a Unix socket".into());
+    let way = options.way.0;
+    if way == Way::Embedded {
+        return Err("embedded has no server to give CPUs to".into());
+    }
+    if options.mariadb && !way.is_of_mariadb() {
+        return Err(format!("MariaDB has no {way}").into());
     }
     let topology = Topology::of_this_machine()?;
     let count = placements(&topology).len();
@@ -66,7 +66,7 @@ pub fn run(options: &AffinityOptions) -> Result<ExitCode, Failure> {
     };
     let probe = Probe::start(
         &spec,
-        Way::from(&options.way),
+        way,
         options.load.workload,
         options.load.rows,
         options.load.clients,

@@ -12,14 +12,15 @@ use porpoise_lab::resources::Memory;
 use porpoise_lab::serving::Serving;
 use porpoise_lab::{ServerKind, ServerSpec, Way};
 
-use super::{Failure, WayOption};
+use super::Failure;
 use crate::bench::serving;
+use crate::ways::WayIn;
 
 #[derive(Args)]
 pub struct FuzzOptions {
     /// Ways in, one after the other
     #[arg(long, value_enum, value_delimiter = ',', default_value = "shm")]
-    ways: Vec<WayOption>,
+    ways: Vec<WayIn>,
     /// Connections at a time, each with a thread
     #[arg(long, default_value_t = 8)]
     threads: usize,
@@ -95,7 +96,7 @@ pub fn run(options: &FuzzOptions) -> Result<ExitCode, Failure> {
         fuzz::serve_as_child()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let ways: Vec<Way> = options.ways.iter().map(Way::from).collect();
+    let ways: Vec<Way> = options.ways.iter().map(|way| way.0).collect();
     let kind = kind_of(options, &ways)?;
     let limit = options
         .seconds
@@ -163,9 +164,9 @@ fn kind_of(options: &FuzzOptions, ways: &[Way]) -> Result<ServerKind, Failure> {
         return Err("embedded is Porpoise's own way in: this server has others".into());
     }
     if matches!(kind, ServerKind::MariaDb)
-        && ways.iter().any(|way| !matches!(way, Way::Tcp | Way::Unix))
+        && let Some(way) = ways.iter().find(|way| !way.is_of_mariadb())
     {
-        return Err("MariaDB is reached over TCP and a Unix socket: --ways unix".into());
+        return Err(format!("MariaDB has no {way}: --ways unix").into());
     }
     Ok(kind)
 }

@@ -13,8 +13,7 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand, ValueEnum};
-use porpoise_lab::Way;
+use clap::{Args, Subcommand};
 
 #[derive(Args)]
 pub struct LabOptions {
@@ -40,28 +39,6 @@ enum Command {
     Affinity(affinity::AffinityOptions),
     /// List sessions of a server that sleep for long, and end them
     Idle(idle::IdleOptions),
-}
-
-/// A way in, as an option names it.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WayOption {
-    Embedded,
-    Shm,
-    FastPath,
-    Unix,
-    Tcp,
-}
-
-impl From<&WayOption> for Way {
-    fn from(way: &WayOption) -> Way {
-        match way {
-            WayOption::Embedded => Way::Embedded,
-            WayOption::Shm => Way::SharedMemory,
-            WayOption::FastPath => Way::FastPath,
-            WayOption::Unix => Way::Unix,
-            WayOption::Tcp => Way::Tcp,
-        }
-    }
 }
 
 type Failure = Box<dyn std::error::Error>;

@@ -10,15 +10,16 @@ use porpoise_lab::profile::{
 };
 use porpoise_lab::{ServerKind, ServerSpec, Way};
 
+use super::Failure;
 use super::load::LoadOptions;
-use super::{Failure, WayOption};
 use crate::bench::serving;
+use crate::ways::WayIn;
 
 #[derive(Args)]
 pub struct ProfileOptions {
     /// The way in; of two, the second is compared with the first
     #[arg(long, value_enum, value_delimiter = ',', default_value = "unix")]
-    way: Vec<WayOption>,
+    way: Vec<WayIn>,
     /// The server: a Porpoise program's path, 'mariadb', or a commit of --repository; of two, the
     /// second is compared with the first [default: this program]
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM")]
@@ -104,13 +105,13 @@ fn subjects(options: &ProfileOptions) -> Result<Vec<Subject>, Failure> {
     let subjects: Vec<Subject> = (0..count)
         .map(|at| Subject {
             server: servers[at.min(servers.len() - 1)].clone(),
-            way: Way::from(&ways[at.min(ways.len() - 1)]),
+            way: ways[at.min(ways.len() - 1)].0,
         })
         .collect();
     for Subject { server, way } in &subjects {
         let own = server.kind == ServerKind::Porpoise(None);
-        let has_rings = matches!(way, Way::SharedMemory | Way::FastPath);
-        if (*way == Way::Embedded && !own) || (has_rings && server.kind == ServerKind::MariaDb) {
+        let of_others = way.is_of_mariadb();
+        if (*way == Way::Embedded && !own) || (!of_others && server.kind == ServerKind::MariaDb) {
             return Err(format!("{} can't be reached over {way}", server.name).into());
         }
     }

@@ -102,7 +102,10 @@ fn make(options: &TlsOptions) -> Result<ClientConfig, String> {
     };
     // MySQL's clients name no server unless they are told to.
     config.enable_sni = false;
-    config.resumption = Resumption::in_memory_sessions(64);
+    config.resumption = match options.always_full {
+        true => Resumption::disabled(),
+        false => Resumption::in_memory_sessions(64),
+    };
     Ok(config)
 }
 

@@ -95,6 +95,8 @@ pub struct TlsOptions {
     pub fingerprints: Vec<String>,
     /// Whether a certificate without a CA named is trusted if one of the system's has issued it.
     pub system_cas: bool,
+    /// Whether no session of an earlier connection is resumed, so that each has a full handshake.
+    pub always_full: bool,
 }
 
 /// What a connection is encrypted with.

@@ -12,7 +12,6 @@
 mod parse;
 mod workloads;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::sysbench::SysbenchScript;
-use crate::{Mode, ScenarioRef, Script, Table, Workload};
+use crate::{Mode, ScenarioRef, Script, Table, Way, Workload};
 
 pub use parse::FileError;
 
@@ -147,55 +146,6 @@ impl WorkloadSpec {
             WorkloadKind::Sysbench(_) => Some("sysbench has a thread for each client"),
             _ => None,
         }
-    }
-}
-
-/// How statements reach a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// TCP over loopback.
-    Tcp,
-    /// A Unix socket.
-    Unix,
-    /// Shared memory.
-    SharedMemory,
-    /// TCP that moves to shared memory if the server agrees.
-    FastPath,
-    /// Calls within one process.
-    Embedded,
-}
-
-impl Way {
-    /// All of them.
-    pub const ALL: [Way; 5] = [
-        Way::Tcp,
-        Way::Unix,
-        Way::SharedMemory,
-        Way::FastPath,
-        Way::Embedded,
-    ];
-
-    /// Its name in experiment files.
-    pub fn key(self) -> &'static str {
-        match self {
-            Way::Tcp => "tcp",
-            Way::Unix => "unix",
-            Way::SharedMemory => "shm",
-            Way::FastPath => "fast-path",
-            Way::Embedded => "embedded",
-        }
-    }
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Way::Tcp => "TCP",
-            Way::Unix => "Unix socket",
-            Way::SharedMemory => "shared memory",
-            Way::FastPath => "loopback fast path",
-            Way::Embedded => "embedded",
-        })
     }
 }
 

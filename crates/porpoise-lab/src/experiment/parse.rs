@@ -405,10 +405,9 @@ fn way(name: &Spanned<String>) -> Result<Way, Complaint> {
 
 /// Why a server can't be reached in this way, if it can't.
 fn is_impossible(server: &ServerSpec, way: Way, jobs: Option<usize>) -> Option<String> {
-    let of_porpoise = matches!(way, Way::SharedMemory | Way::FastPath | Way::Embedded);
     let name = &server.name;
     match (&server.kind, way) {
-        (ServerKind::MariaDb, _) if of_porpoise => Some(format!(
+        (ServerKind::MariaDb, _) if !way.is_of_mariadb() => Some(format!(
             "{name} is a MariaDB, which has no {way}: give it 'ways' of its own"
         )),
         (ServerKind::Porpoise(None), Way::Embedded) if jobs.is_some() => Some(format!(
@@ -440,6 +439,9 @@ fn has_no_way(workload: &WorkloadSpec, way: Way) -> Option<String> {
         Way::Tcp | Way::Unix => None,
         Way::Embedded => Some(format!(
             "{name} is another program, which has nothing embedded"
+        )),
+        Way::Tls | Way::FullTls | Way::Zlib | Way::Zstd => Some(format!(
+            "{name} is another program, whose client library neither encrypts nor compresses here"
         )),
         _ if script.library.is_some() => None,
         _ => Some(format!(

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use super::measure::{Outcome, RunPlan, measure};
 use super::server::RunningServer;
-use crate::experiment::{ServerSpec, WarmUp, Way, WorkloadKind, WorkloadSpec};
+use crate::Way;
+use crate::experiment::{ServerSpec, WarmUp, WorkloadKind, WorkloadSpec};
 use crate::load::{self, Load, Running};
 use crate::resources::{Usage, pin_process};
 use crate::{Affinity, Error, Mode, Script, Table, Workload};

@@ -8,10 +8,10 @@ use porpoise::Database;
 use porpoise_client::{Connection, Options, TlsMode, Transport};
 
 use crate::bench::connect_to_database;
-use crate::experiment::{ServerKind, ServerSpec, Way, WorkloadKind, WorkloadSpec};
+use crate::experiment::{ServerKind, ServerSpec, WorkloadKind, WorkloadSpec};
 use crate::machine::Fact;
 use crate::serving::{CLIENTS_SCHEMA, Serving, prepare, routes_to};
-use crate::{Error, Peer, Table};
+use crate::{Error, Peer, Table, Way};
 
 /// A server, with what was put into it.
 pub(crate) struct RunningServer {
@@ -141,26 +141,14 @@ impl RunningServer {
         way: Way,
         folder: &Path,
     ) -> Result<Options, Error> {
-        Ok(match way {
-            Way::Tcp => self.tcp.clone(),
-            Way::Unix => self.unix.clone(),
-            Way::SharedMemory => Options {
-                transport: Transport::SharedMemory,
-                ..self.unix.clone()
-            },
-            Way::FastPath => Options {
-                loopback_fast_path: true,
-                ..self.tcp.clone()
-            },
-            Way::Embedded => match &self.embedded {
-                Some(embedded) => embedded.options.clone(),
-                None => {
-                    let embedded =
-                        Embedded::open(&spec.name, &spec.options, &folder.join("embedded"))?;
-                    self.embedded.insert(embedded).options.clone()
-                }
-            },
-        })
+        if let Some(options) = way.route(&self.tcp, &self.unix) {
+            return Ok(options);
+        }
+        if let Some(embedded) = &self.embedded {
+            return Ok(embedded.options.clone());
+        }
+        let embedded = Embedded::open(&spec.name, &spec.options, &folder.join("embedded"))?;
+        Ok(self.embedded.insert(embedded).options.clone())
     }
 
     /// The same for a workload's clients, whose tables may lie in a database of their own.

@@ -23,7 +23,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use crate::experiment::{Experiment, ServerKind, Way};
+use crate::Way;
+use crate::experiment::{Experiment, ServerKind};
 use crate::page::study::Study;
 use crate::{Error, Results, RunOptions, run_experiment};
 
