@@ -28,7 +28,7 @@ use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
 
 /// What a token takes of memory: its part of the tree, and of the plan that is made of it.
-pub(super) const TOKEN_BYTES: usize = 128;
+pub(super) const TOKEN_BYTES: usize = 64;
 
 /// A text whose digest is known, and what its plan is looked up or made with.
 pub(super) struct DigestedText<'a> {
