@@ -112,6 +112,14 @@ impl Error {
         self.0.kind == kind
     }
 
+    /// Whether the connection is closed after it: its session took too much memory.
+    pub fn closes_connection(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::ConnectionMemoryLimit | ErrorKind::GlobalConnectionMemoryLimit
+        )
+    }
+
     /// MySQL's error number.
     pub fn number(&self) -> u16 {
         self.0.number
@@ -285,6 +293,7 @@ errors! {
     IndexCorrupt index_corrupt(index, place) = 1712 "HY000" "Index {} is corrupted ({})";
     EngineError engine_error(code) = 1030 "HY000" "Got error {} from storage engine";
     OutOfMemory out_of_memory() = 1037 "HY001" "Out of memory; restart server and try again";
+    SessionMemoryLimit session_memory_limit(bytes) = 1037 "HY001" "Out of memory; what the session keeps would take more than {} bytes (statement_memory_limit)";
     StatementMemoryLimit statement_memory_limit(bytes) = 1037 "HY001" "Out of memory; the statement's buffers would take more than {} bytes (statement_memory_limit)";
     ServerMemoryLimit server_memory_limit(bytes) = 1037 "HY001" "Out of memory; the buffers of all statements would take more than {} bytes";
     GlobalConnectionMemoryLimit global_connection_memory_limit(limit, consumed) = 4081 "HY000" "Connection closed. Global connection memory limit {} bytes exceeded. Consumed {} bytes.";

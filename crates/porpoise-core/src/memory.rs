@@ -5,10 +5,15 @@
 //! So is what a transaction has changed and locked and not committed, which statements after it
 //! inherit: against their own limit it doesn't count.
 //!
+//! What a session keeps beyond its statements is charged by another name ([`Kept`]): user variables,
+//! prepared statements, open cursors. No statement's limit counts it; together it may be as large as
+//! one statement's buffers.
+//!
 //! A buffer that can go to disk asks [`MemoryAccount::is_to_spill`] as it grows: it is told to when
 //! it has a quarter of what the statement may take, or when the statement's buffers together have
 //! half of it, or those of all sessions three quarters of theirs. A buffer that can't, and would take
-//! the statement beyond its limit, makes it fail.
+//! the statement beyond its limit, makes it fail. MySQL's sizes of buffers ([`Buffer`]) count where they
+//! are set.
 //!
 //! ```text
 //! buffer: Charge ──64 KiB at a time──► MemoryAccount ──chunks──► MemoryPool
@@ -23,11 +28,15 @@
 //! | limit | refuses with |
 //! | --- | --- |
 //! | `statement_memory_limit`, a quarter of the machine's memory where it is 0 | 1037 |
+//! | the same, for what a session keeps | 1037 |
 //! | half of the machine's memory for all sessions, or a larger `statement_memory_limit` | 1037 |
-//! | `connection_memory_limit` | 4082, and the connection is closed |
-//! | `global_connection_memory_limit` | 4081, and the connection is closed |
+//! | `connection_memory_limit`, of sessions without CONNECTION_ADMIN | 4082, and the connection is closed |
+//! | `global_connection_memory_limit`, of those with `global_connection_memory_tracking` alone | 4081, and the connection is closed |
+//!
+//! Sessions with CONNECTION_ADMIN count among all, and are refused by the first three limits alone.
+//! `Global_connection_memory` is what sessions with `global_connection_memory_tracking` take.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 pub use porpoise_storage::reclaim::reclaim;
@@ -44,6 +53,8 @@ const BUFFERS: u64 = 4;
 /// Where memory is short, buffers smaller than both stay: the part of the limit, and the bytes.
 const PARTS_SPILLED_MIN: u64 = 64;
 const SPILLED_BYTES_MIN: usize = 1 << 20;
+/// What is kept is counted as so many bytes too much, at most.
+const KEPT_SPARE_BYTES: usize = 256 << 10;
 /// The size of an arena's chunks.
 const CHUNK_BYTES: usize = 1 << 20;
 /// So many chunks are freed by another thread: returning them to the system takes milliseconds.
@@ -90,12 +101,41 @@ fn group_bytes() -> Option<u64> {
     limits.min()
 }
 
+/// A buffer that can go to disk, by the variable that says how large it may be in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// Of a sort: `sort_buffer_size`.
+    Sort,
+    /// Of a hash join: `join_buffer_size`.
+    Join,
+    /// Rows and groups that a statement makes: `tmp_table_size`, and `temptable_max_ram` for those of
+    /// all sessions.
+    Table,
+}
+
+impl Buffer {
+    /// The variable's default: a statement's buffers are then as large as its memory allows.
+    pub const fn usual_bytes(self) -> u64 {
+        match self {
+            Buffer::Sort | Buffer::Join => 256 << 10,
+            Buffer::Table => 16 << 20,
+        }
+    }
+}
+
+/// `temptable_max_ram` unless set, which is no limit.
+pub const TABLES_USUAL_BYTES: u64 = 1 << 30;
+
 /// What the sessions of a server take together, and may take.
 #[derive(Debug)]
 pub struct MemoryPool {
     used: AtomicU64,
+    /// What of it sessions with `global_connection_memory_tracking` have taken.
+    tracked: AtomicU64,
     /// `global_connection_memory_limit`.
     connections_limit: AtomicU64,
+    /// `temptable_max_ram`: with so much in use, intermediate tables go to disk.
+    tables_limit: AtomicU64,
     /// The share of the machine that statements' buffers may have.
     share: AtomicU64,
     /// What is on disk.
@@ -106,7 +146,9 @@ impl Default for MemoryPool {
     fn default() -> MemoryPool {
         MemoryPool {
             used: AtomicU64::new(0),
+            tracked: AtomicU64::new(0),
             connections_limit: AtomicU64::new(u64::MAX),
+            tables_limit: AtomicU64::new(u64::MAX),
             share: AtomicU64::new(machine_bytes() / 2),
             space: ServerSpace::default(),
         }
@@ -122,9 +164,24 @@ impl MemoryPool {
         self.share.store(share, Ordering::Relaxed);
     }
 
+    /// `temptable_max_ram`.
+    pub fn set_tables_limit(&self, bytes: u64) {
+        let limit = if bytes == TABLES_USUAL_BYTES {
+            u64::MAX
+        } else {
+            bytes
+        };
+        self.tables_limit.store(limit, Ordering::Relaxed);
+    }
+
     /// How many bytes are taken.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes sessions with `global_connection_memory_tracking` have taken.
+    pub fn tracked(&self) -> u64 {
+        self.tracked.load(Ordering::Relaxed)
     }
 
     /// The temporary files of all sessions.
@@ -138,24 +195,49 @@ impl MemoryPool {
         connections.min(self.share.load(Ordering::Relaxed))
     }
 
-    fn take(&self, bytes: u64) -> Result<()> {
+    fn take(&self, bytes: u64, session: Tracking) -> Result<()> {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let limit = self.connections_limit.load(Ordering::Relaxed);
         let share = self.share.load(Ordering::Relaxed);
-        let refused = if used > limit {
-            Error::global_connection_memory_limit(limit, used)
-        } else if used > share {
-            Error::server_memory_limit(share)
-        } else {
+        if used > share {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(Error::server_memory_limit(share));
+        }
+        if !session.is_tracked {
             return Ok(());
-        };
-        self.give_back(bytes);
-        Err(refused)
+        }
+        let tracked = self.tracked.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let limit = self.connections_limit.load(Ordering::Relaxed);
+        if tracked > limit && session.is_limited {
+            self.give_back(bytes, true);
+            return Err(Error::global_connection_memory_limit(limit, tracked));
+        }
+        Ok(())
     }
 
-    fn give_back(&self, bytes: u64) {
+    fn give_back(&self, bytes: u64, is_tracked: bool) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+        if is_tracked {
+            self.tracked.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
+}
+
+/// How the pool counts a session.
+#[derive(Clone, Copy)]
+struct Tracking {
+    /// It has `global_connection_memory_tracking`.
+    is_tracked: bool,
+    /// It hasn't CONNECTION_ADMIN.
+    is_limited: bool,
+}
+
+/// Whose a charge is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner {
+    #[default]
+    Statement,
+    /// The session, beyond its statements.
+    Session,
 }
 
 /// What a session's statement takes, and may take.
@@ -165,14 +247,22 @@ pub struct MemoryAccount {
     used: AtomicU64,
     /// What of it was taken before the statement began: its transaction's changes.
     inherited: AtomicU64,
+    /// What of it the session keeps beyond its statements.
+    kept: AtomicU64,
     /// What was taken from the pool for it.
     taken: AtomicU64,
+    /// `global_connection_memory_tracking`: the pool counts what is taken apart.
+    is_tracked: AtomicBool,
+    /// `connection_memory_limit` and `global_connection_memory_limit` are not for this session.
+    is_exempt: AtomicBool,
     /// `connection_memory_chunk_size`: how much is taken from the pool at a time.
     chunk: AtomicU64,
     /// `connection_memory_limit`.
     connection_limit: AtomicU64,
     /// `statement_memory_limit`, or what stands for 0.
     statement_limit: AtomicU64,
+    /// How large a buffer of each kind may be in memory, at most.
+    buffers: [AtomicU64; 3],
     /// What is on disk.
     space: SessionSpace,
 }
@@ -190,10 +280,14 @@ impl MemoryAccount {
             pool,
             used: AtomicU64::new(0),
             inherited: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             taken: AtomicU64::new(0),
+            is_tracked: AtomicBool::new(false),
+            is_exempt: AtomicBool::new(false),
             chunk: AtomicU64::new(8192),
             connection_limit: AtomicU64::new(u64::MAX),
             statement_limit: AtomicU64::new(machine_bytes() / 4),
+            buffers: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
             space: SessionSpace::default(),
         }
     }
@@ -205,10 +299,14 @@ impl MemoryAccount {
             pool: Arc::clone(&self.pool),
             used: AtomicU64::new(0),
             inherited: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             taken: AtomicU64::new(0),
+            is_tracked: AtomicBool::new(self.is_tracked.load(Ordering::Relaxed)),
+            is_exempt: AtomicBool::new(self.is_exempt.load(Ordering::Relaxed)),
             chunk: same(&self.chunk),
             connection_limit: same(&self.connection_limit),
             statement_limit: same(&self.statement_limit),
+            buffers: std::array::from_fn(|kind| same(&self.buffers[kind])),
             space: self.space.with_same_limit(),
         }
     }
@@ -233,6 +331,34 @@ impl MemoryAccount {
         self.connection_limit.store(bytes, Ordering::Relaxed);
     }
 
+    /// How large a buffer of a kind may be in memory; by default it is what the other limits allow.
+    pub fn set_buffer_bytes(&self, buffer: Buffer, bytes: u64) {
+        let most = if bytes == buffer.usual_bytes() {
+            u64::MAX
+        } else {
+            bytes
+        };
+        self.buffers[buffer as usize].store(most, Ordering::Relaxed);
+    }
+
+    /// `global_connection_memory_tracking`: whether the pool counts what the session takes apart.
+    pub fn set_tracked(&self, is_tracked: bool) {
+        if self.is_tracked.swap(is_tracked, Ordering::Relaxed) == is_tracked {
+            return;
+        }
+        let taken = self.taken.load(Ordering::Relaxed);
+        match is_tracked {
+            true => self.pool.tracked.fetch_add(taken, Ordering::Relaxed),
+            false => self.pool.tracked.fetch_sub(taken, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether the limits that close connections are not for this session: its account has
+    /// CONNECTION_ADMIN.
+    pub fn set_exempt(&self, is_exempt: bool) {
+        self.is_exempt.store(is_exempt, Ordering::Relaxed);
+    }
+
     /// `statement_memory_limit`; 0 for a quarter of the machine's memory.
     pub fn set_statement_limit(&self, bytes: u64) {
         let limit = match bytes {
@@ -247,49 +373,84 @@ impl MemoryAccount {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// What the session keeps beyond its statements.
+    pub fn kept(&self) -> u64 {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// `connection_memory_limit`, where it is for this session.
+    fn connection_limit(&self) -> u64 {
+        match self.is_exempt.load(Ordering::Relaxed) {
+            true => u64::MAX,
+            false => self.connection_limit.load(Ordering::Relaxed),
+        }
+    }
+
     /// What a statement may take, whatever it inherits and others take.
     fn limit(&self) -> u64 {
         let statement = self.statement_limit.load(Ordering::Relaxed);
-        statement.min(self.connection_limit.load(Ordering::Relaxed))
+        statement.min(self.connection_limit())
     }
 
-    /// How much one buffer may have in memory if it can go to disk: in bytes.
-    pub fn buffer_bytes_max(&self) -> usize {
+    /// What of so many bytes is the statement's own.
+    fn own(&self, used: u64) -> u64 {
+        let inherited = self.inherited.load(Ordering::Relaxed);
+        used.saturating_sub(inherited + self.kept())
+    }
+
+    /// How much a buffer of a kind may have in memory: in bytes.
+    pub fn buffer_bytes_max(&self, buffer: Buffer) -> usize {
         let share = self.limit().min(self.pool.limit()) / BUFFERS;
-        usize::try_from(share)
+        let own = self.buffers[buffer as usize].load(Ordering::Relaxed);
+        usize::try_from(share.min(own))
             .unwrap_or(usize::MAX)
             .max(UNCOUNTED_BYTES)
     }
 
     /// Whether a buffer of so many bytes is to go to disk.
-    pub fn is_to_spill(&self, bytes: usize) -> bool {
+    pub fn is_to_spill(&self, buffer: Buffer, bytes: usize) -> bool {
+        if bytes > self.buffer_bytes_max(buffer) {
+            return true;
+        }
         let limit = self.limit();
         let least = usize::try_from(limit / PARTS_SPILLED_MIN).unwrap_or(usize::MAX);
         if bytes < least.clamp(UNCOUNTED_BYTES, SPILLED_BYTES_MIN) {
             return false;
         }
-        let inherited = self.inherited.load(Ordering::Relaxed);
-        bytes > self.buffer_bytes_max()
-            || self.used().saturating_sub(inherited) > limit / 2
-            || self.pool.used() > self.pool.limit() / 4 * 3
+        let in_use = self.pool.used();
+        let tables_limit = self.pool.tables_limit.load(Ordering::Relaxed);
+        self.own(self.used()) > limit / 2
+            || in_use > self.pool.limit() / 4 * 3
+            || buffer == Buffer::Table && in_use > tables_limit
     }
 
-    fn take(&self, bytes: u64) -> Result<()> {
+    fn take(&self, bytes: u64, owner: Owner) -> Result<()> {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let admitted = self.admit(used);
+        if owner == Owner::Session {
+            self.kept.fetch_add(bytes, Ordering::Relaxed);
+        }
+        let admitted = self.admit(used, owner);
         if admitted.is_err() {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
+            if owner == Owner::Session {
+                self.kept.fetch_sub(bytes, Ordering::Relaxed);
+            }
         }
         admitted
     }
 
-    fn admit(&self, used: u64) -> Result<()> {
+    fn admit(&self, used: u64, owner: Owner) -> Result<()> {
         let statement_limit = self.statement_limit.load(Ordering::Relaxed);
-        let inherited = self.inherited.load(Ordering::Relaxed);
-        if used.saturating_sub(inherited) > statement_limit {
-            return Err(Error::statement_memory_limit(statement_limit));
+        match owner {
+            Owner::Statement if self.own(used) > statement_limit => {
+                return Err(Error::statement_memory_limit(statement_limit));
+            }
+            Owner::Session if self.kept() > statement_limit => {
+                return Err(Error::session_memory_limit(statement_limit));
+            }
+            _ => {}
         }
-        let connection_limit = self.connection_limit.load(Ordering::Relaxed);
+        let connection_limit = self.connection_limit();
         if used > connection_limit {
             return Err(Error::connection_memory_limit(connection_limit, used));
         }
@@ -297,23 +458,32 @@ impl MemoryAccount {
         if used > taken {
             let chunk = self.chunk.load(Ordering::Relaxed).max(1);
             let bytes = (used - taken).div_ceil(chunk).saturating_mul(chunk);
-            self.pool.take(bytes)?;
+            let session = Tracking {
+                is_tracked: self.is_tracked.load(Ordering::Relaxed),
+                is_limited: !self.is_exempt.load(Ordering::Relaxed),
+            };
+            self.pool.take(bytes, session)?;
             self.taken.fetch_add(bytes, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    fn give_back(&self, bytes: u64) {
+    fn give_back(&self, bytes: u64, owner: Owner) {
         let used = self.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
-        if used < self.inherited.load(Ordering::Relaxed) {
-            self.inherited.store(used, Ordering::Relaxed);
+        if owner == Owner::Session {
+            self.kept.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        let of_statements = used.saturating_sub(self.kept());
+        if of_statements < self.inherited.load(Ordering::Relaxed) {
+            self.inherited.store(of_statements, Ordering::Relaxed);
         }
         let chunk = self.chunk.load(Ordering::Relaxed);
         let taken = self.taken.load(Ordering::Relaxed);
         let spare = taken.saturating_sub(used);
         if used == 0 || spare > chunk {
             self.taken.fetch_sub(spare, Ordering::Relaxed);
-            self.pool.give_back(spare);
+            let is_tracked = self.is_tracked.load(Ordering::Relaxed);
+            self.pool.give_back(spare, is_tracked);
         }
     }
 }
@@ -324,6 +494,7 @@ pub struct Charge {
     account: Option<Arc<MemoryAccount>>,
     used: usize,
     taken: usize,
+    owner: Owner,
 }
 
 impl Charge {
@@ -344,7 +515,7 @@ impl Charge {
     #[cold]
     fn take(&mut self, account: &Arc<MemoryAccount>, counted: usize) -> Result<()> {
         let more = (counted - self.taken).max(STEP_BYTES);
-        account.take(more as u64)?;
+        account.take(more as u64, self.owner)?;
         self.taken += more;
         if self.account.is_none() {
             self.account = Some(Arc::clone(account));
@@ -417,7 +588,7 @@ impl Charge {
         self.used = bytes;
         let spare = self.taken.saturating_sub(bytes);
         if let Some(account) = &self.account {
-            account.give_back(spare as u64);
+            account.give_back(spare as u64, self.owner);
             self.taken -= spare;
         }
     }
@@ -435,9 +606,65 @@ impl Charge {
     /// Gives everything back: the buffer is freed.
     pub fn clear(&mut self) {
         if let Some(account) = self.account.take() {
-            account.give_back(self.taken as u64);
+            account.give_back(self.taken as u64, self.owner);
         }
         (self.used, self.taken) = (0, 0);
+    }
+}
+
+/// The memory of what a session keeps beyond its statements.
+#[derive(Debug)]
+pub struct Kept(Charge);
+
+impl Default for Kept {
+    fn default() -> Kept {
+        let mut charge = Charge::default();
+        charge.owner = Owner::Session;
+        Kept(charge)
+    }
+}
+
+impl Kept {
+    /// The session is about to keep so many bytes more.
+    ///
+    /// # Errors
+    /// As [`Charge::add`].
+    #[inline]
+    pub fn add(&mut self, account: &Arc<MemoryAccount>, bytes: usize) -> Result<()> {
+        self.0.add(account, bytes)
+    }
+
+    /// The session keeps so many bytes less.
+    #[inline]
+    pub fn sub(&mut self, bytes: usize) {
+        self.0.sub(bytes);
+        if self.0.taken > self.0.used + KEPT_SPARE_BYTES {
+            self.0.shrink(self.0.used);
+        }
+    }
+
+    /// One thing is kept in place of another.
+    ///
+    /// # Errors
+    /// As [`Charge::add`]: the other is still charged.
+    #[inline]
+    pub fn exchange(
+        &mut self,
+        account: &Arc<MemoryAccount>,
+        (before, now): (usize, usize),
+    ) -> Result<()> {
+        match now > before {
+            true => self.add(account, now - before),
+            false => {
+                self.sub(before - now);
+                Ok(())
+            }
+        }
+    }
+
+    /// Nothing is kept any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 }
 

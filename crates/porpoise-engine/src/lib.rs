@@ -24,7 +24,7 @@ mod tests;
 
 pub use engine::{Engine, EngineOptions, Front, Shared};
 pub use porpoise_accounts::{Account, host_cache, policy, tls};
-pub use porpoise_core::{Error, Result, error, reply, variables};
+pub use porpoise_core::{Error, Result, error, memory, reply, variables};
 pub use porpoise_mdl::command_counts;
 pub use porpoise_mdl::process::Control;
 pub use porpoise_session::log_tables;

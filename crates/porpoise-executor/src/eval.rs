@@ -74,7 +74,7 @@ impl Evaluate for Expr {
             ExprKind::AssignUserVariable { name, value } => {
                 let result = user_variable_value(value.eval(exec)?, &value.ty);
                 exec.session
-                    .set_user_variable(name, result.clone(), value.ty.clone());
+                    .set_user_variable(name, result.clone(), value.ty.clone())?;
                 Ok(result)
             }
             ExprKind::Cast { operand, kind } => {
@@ -292,17 +292,15 @@ impl Exec<'_> {
             .map(|(_, value)| value)
     }
 
-    /// Charges a string beside which others are kept, if it is long: a thousand arguments, each as
-    /// long as a string may be, are more than a machine has memory for.
+    /// Charges a string or a document beside which others are kept, if it is long: a thousand
+    /// arguments, each as long as a string may be, are more than a machine has memory for.
     ///
     /// # Errors
     /// As [`Charge::add`].
     #[inline]
     pub(crate) fn charge_long(&self, value: &Value, charge: &mut Charge) -> Result<()> {
-        match value.as_bytes() {
-            Some(bytes) if bytes.len() > cancel::SHORT_BYTES => {
-                charge.add(&self.session.memory, bytes.len())
-            }
+        match value.heap_bytes() {
+            bytes if bytes > cancel::SHORT_BYTES => charge.add(&self.session.memory, bytes),
             _ => Ok(()),
         }
     }

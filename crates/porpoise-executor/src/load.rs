@@ -408,7 +408,7 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
             match target {
                 LoadTarget::Variable(name) => {
                     let (value, ty) = value_of(field.unwrap_or_default(), load.charset);
-                    exec.session.set_user_variable(name, value, ty);
+                    exec.session.set_user_variable(name, value, ty)?;
                 }
                 // A field that isn't there is void, not its column's default.
                 LoadTarget::Column(position) if field.is_none() && widths.is_some() => {

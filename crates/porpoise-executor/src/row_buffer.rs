@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use porpoise_core::error::{Error, Result};
-use porpoise_core::memory::{Arena, Charge, MemoryAccount, Place};
+use porpoise_core::memory::{Arena, Buffer, Charge, MemoryAccount, Place};
 use porpoise_core::temporary_file::{Part, PartReader, PartWriter};
 use porpoise_expr::SlotId;
 
@@ -175,7 +175,7 @@ impl RowBuffer {
     fn ask(&mut self, exec: &Exec<'_>, slots: usize) -> Result<()> {
         let account = &exec.session.memory;
         self.asked_at = self.bytes() + ASKED_EVERY_BYTES;
-        if !account.is_to_spill(self.bytes()) {
+        if !account.is_to_spill(Buffer::Table, self.bytes()) {
             return Ok(());
         }
         exec.count_disk_table();

@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 
 use hashbrown::DefaultHashBuilder;
 use porpoise_core::error::{Error, Result};
-use porpoise_core::memory::MemoryAccount;
+use porpoise_core::memory::{Buffer, MemoryAccount};
 use porpoise_core::temporary_file::{Part, PartWriter};
 
 use crate::Exec;
@@ -44,8 +44,8 @@ pub(crate) struct Hashing {
 
 impl Hashing {
     /// How rows are divided for the first time.
-    pub(crate) fn new(account: &MemoryAccount) -> Hashing {
-        let bytes = account.buffer_bytes_max() / BUFFERS_SHARE;
+    pub(crate) fn new(account: &MemoryAccount, buffer: Buffer) -> Hashing {
+        let bytes = account.buffer_bytes_max(buffer) / BUFFERS_SHARE;
         let parts = (bytes / BLOCK_BYTES_MAX).next_power_of_two();
         let parts = parts.clamp(PARTS_MIN, PARTS_MAX);
         Hashing {

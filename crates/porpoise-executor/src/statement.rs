@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_planner::plan::{Destination, Node, Plan, PlanKind, Query, Target};
 use porpoise_session::check::Privileged;
-use porpoise_types::{DataType, Value, convert};
+use porpoise_types::{DataType, Value, cancel, convert};
 
 use crate::eval::Evaluate;
 use crate::{Exec, change, insert, operator, output_file};
@@ -117,8 +118,10 @@ fn send_result(
 #[inline]
 pub(crate) fn write_row(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result<()> {
     reply.begin_row();
+    // A row goes to the client as a whole.
+    let mut charge = Charge::default();
     for expr in &query.output {
-        write(exec, expr, reply)?;
+        write(exec, expr, &mut charge, reply)?;
     }
     reply.end_row()
 }
@@ -136,13 +139,21 @@ fn give_rows(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Resul
     let mut input = operator::build(&query.node);
     input.open(exec)?;
     while input.next(exec)? {
-        let mut values = Vec::with_capacity(query.output.len());
-        for expr in &query.output {
-            values.push((expr.eval(exec)?, expr.ty.clone()));
-        }
-        reply.values(values)?;
+        reply.values(output_values(exec, query)?)?;
     }
     reply.ok(&Completion::default())
+}
+
+/// The values of the row that is in the frame, with their types.
+fn output_values(exec: &mut Exec<'_>, query: &Query) -> Result<Vec<(Value, DataType)>> {
+    let mut charge = Charge::default();
+    let mut values = Vec::with_capacity(query.output.len());
+    for expr in &query.output {
+        let value = expr.eval(exec)?;
+        exec.charge_long(&value, &mut charge)?;
+        values.push((value, expr.ty.clone()));
+    }
+    Ok(values)
 }
 
 fn assign_variables(
@@ -159,15 +170,12 @@ fn assign_variables(
             .warn(porpoise_core::error::Level::Warning, error.into_condition());
         return finish_change(exec, Completion::default(), reply);
     }
-    let mut values = Vec::with_capacity(targets.len());
-    for expr in &query.output {
-        values.push((expr.eval(exec)?, expr.ty.clone()));
-    }
+    let values = output_values(exec, query)?;
     // The first row counts, whatever comes behind it.
     let mut own = Vec::new();
     for (target, (value, ty)) in targets.iter().zip(values) {
         match target {
-            Target::User(name) => exec.session.set_user_variable(name, value, ty),
+            Target::User(name) => exec.session.set_user_variable(name, value, ty)?,
             Target::Local(_) => own.push((value, ty)),
         }
     }
@@ -188,7 +196,12 @@ fn assign_variables(
 }
 
 /// Writes one output column. A stored text goes from the row to the reply as it lies there.
-fn write(exec: &mut Exec<'_>, expr: &Expr, reply: &mut dyn Reply) -> Result<()> {
+fn write(
+    exec: &mut Exec<'_>,
+    expr: &Expr,
+    charge: &mut Charge,
+    reply: &mut dyn Reply,
+) -> Result<()> {
     if let ExprKind::Column { slot, column, .. } = &expr.kind {
         let row = &exec.frame.slots[slot.0 as usize];
         if row.null {
@@ -210,13 +223,19 @@ fn write(exec: &mut Exec<'_>, expr: &Expr, reply: &mut dyn Reply) -> Result<()> 
                 .layout
                 .raw(&row.bytes, layout.position(*column as usize))
             {
-                Some(stored) => reply.bytes(stored),
+                Some(stored) => {
+                    if stored.len() > cancel::SHORT_BYTES {
+                        charge.add(&exec.session.memory, stored.len())?;
+                    }
+                    reply.bytes(stored);
+                }
                 None => reply.null(),
             }
             return Ok(());
         }
     }
     let value = expr.eval(exec)?;
+    exec.charge_long(&value, charge)?;
     write_value(exec, &value, &expr.ty, reply);
     Ok(())
 }

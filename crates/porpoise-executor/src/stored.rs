@@ -334,8 +334,7 @@ impl StatementHost<'_, '_> {
             ast::SetItem::User { name, value } => {
                 let (value, ty) = self.value_of(program, statement, value, values)?;
                 let name = name.0.to_lowercase();
-                self.exec.session.set_user_variable(&name, value, ty);
-                Ok(())
+                self.exec.session.set_user_variable(&name, value, ty)
             }
             ast::SetItem::System { variable, value } => {
                 let given = match (value, bare_word(value)) {

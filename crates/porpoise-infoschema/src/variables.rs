@@ -123,7 +123,7 @@ fn counters(
         ("Created_tmp_files", space.files().to_string()),
         (
             "Global_connection_memory",
-            exec.engine.variables.memory().used().to_string(),
+            exec.engine.variables.memory().tracked().to_string(),
         ),
         (
             "Prepared_stmt_count",

@@ -22,6 +22,13 @@ use porpoise_types::{DataType, Value};
 
 use crate::plan::{Measure, Plan};
 
+/// How many combinations of rows the plan's largest query block examines, by the planner's
+/// estimates: the product of the column `rows` of the traditional form, of which the manual says that
+/// `max_join_size` limits it.
+pub fn row_combinations(plan: &Plan) -> f64 {
+    traditional::row_combinations(plan)
+}
+
 /// How a plan is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {

@@ -113,7 +113,7 @@ impl Rows {
     /// As [`Charge::add`].
     pub fn push(&mut self, row: Vec<Typed>, account: &Arc<MemoryAccount>) -> Result<()> {
         let (values, types): (Vec<Value>, Vec<DataType>) = row.into_iter().unzip();
-        let of_value = |value: &Value| size_of::<Value>() + value.as_bytes().map_or(0, <[u8]>::len);
+        let of_value = |value: &Value| size_of::<Value>() + value.heap_bytes();
         let bytes = values.iter().map(of_value).sum::<usize>() + size_of::<Vec<Value>>();
         self.charge.add(account, bytes)?;
         self.types = types;
@@ -153,6 +153,8 @@ pub struct Machine<'p> {
     program: &'p Program,
     /// The variables' values.
     values: Vec<Value>,
+    /// What they take of memory.
+    charge: Charge,
     cursors: Vec<Option<Cursor>>,
     handling: Vec<Handling>,
     /// How many handlers run in the programs around this one.
@@ -179,6 +181,7 @@ impl<'p> Machine<'p> {
         Machine {
             program,
             values: arguments,
+            charge: Charge::default(),
             cursors,
             handling: Vec::new(),
             outer_handlers: 0,
@@ -197,6 +200,9 @@ impl<'p> Machine<'p> {
     /// # Errors
     /// The condition that no handler took.
     pub fn run(&mut self, host: &mut impl Host) -> Result<Option<Value>> {
+        let bytes =
+            size_of_val(&*self.values) + self.values.iter().map(Value::heap_bytes).sum::<usize>();
+        self.charge.add(&host.vars().memory, bytes)?;
         self.outer_handlers = host.vars().handled.len();
         let began = Instant::now();
         let ran = self.run_code(host);
@@ -258,7 +264,8 @@ impl<'p> Machine<'p> {
                         store(host, &self.program.slots[*slot], value, &ty)
                     }),
                 };
-                self.values[*slot] = assigned.map_err(|error| self.void(*slot, error))?;
+                let value = assigned.map_err(|error| self.void(*slot, error))?;
+                self.put(*slot, value, host.vars())?;
             }
             Instruction::JumpUnless {
                 condition, target, ..
@@ -290,13 +297,14 @@ impl<'p> Machine<'p> {
         }
         match instruction {
             Instruction::Keep { slot, value, .. } => {
-                self.values[*slot] = self.ask(value, host)?.0;
+                let (value, _) = self.ask(value, host)?;
+                self.put(*slot, value, host.vars())?;
             }
-            Instruction::Clear(slot) => self.values[*slot] = Value::Null,
+            Instruction::Clear(slot) => self.put(*slot, Value::Null, host.vars())?,
             Instruction::AssignUser { name, value } => {
                 let (value, ty) = self.ask(value, host)?;
                 let vars = host.vars_mut();
-                vars.set_user_variable(name, value, ty);
+                vars.set_user_variable(name, value, ty)?;
                 vars.row_count = 0;
             }
             Instruction::Sql(statement) => {
@@ -425,10 +433,11 @@ impl<'p> Machine<'p> {
         host: &mut impl Host,
     ) -> Result<()> {
         match target {
-            Target::User(name) => host.vars_mut().set_user_variable(name, value, ty),
+            Target::User(name) => host.vars_mut().set_user_variable(name, value, ty)?,
             Target::Local(slot) => {
                 let stored = store(host, &self.program.slots[*slot], value, &ty);
-                self.values[*slot] = stored.map_err(|error| self.void(*slot, error))?;
+                let value = stored.map_err(|error| self.void(*slot, error))?;
+                self.put(*slot, value, host.vars())?;
             }
         }
         Ok(())
@@ -439,9 +448,22 @@ impl<'p> Machine<'p> {
     #[cold]
     fn void(&mut self, slot: usize, error: Error) -> Error {
         if !self.program.row_slots.iter().any(|row| row.slot == slot) {
+            self.charge.sub(self.values[slot].heap_bytes());
             self.values[slot] = Value::Null;
         }
         error
+    }
+
+    /// Puts a value into a slot.
+    #[inline]
+    fn put(&mut self, slot: usize, value: Value, vars: &SessionVars) -> Result<()> {
+        let (before, now) = (self.values[slot].heap_bytes(), value.heap_bytes());
+        match now > before {
+            true => self.charge.add(&vars.memory, now - before)?,
+            false => self.charge.sub(before - now),
+        }
+        self.values[slot] = value;
+        Ok(())
     }
 
     fn fetch(&mut self, cursor: usize, into: &[Target], host: &mut impl Host) -> Result<()> {
@@ -469,6 +491,9 @@ impl<'p> Machine<'p> {
     /// Finds the handler of an error, and where its body begins; the error where there is none.
     fn handle(&mut self, at: usize, error: Error, host: &mut impl Host) -> Result<usize> {
         // What a statement that was killed meets isn't handled, and isn't why it ends.
+        if error.closes_connection() {
+            return Err(error);
+        }
         if host.vars().interrupt.is_set() {
             return Err(match error.is(ErrorKind::QueryTimeout) {
                 true => error,

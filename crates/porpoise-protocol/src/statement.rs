@@ -161,9 +161,14 @@ impl Parameters {
         Ok(())
     }
 
+    /// How many bytes of long data there are.
+    pub fn long_bytes(&self) -> usize {
+        self.long.iter().flatten().map(Vec::len).sum()
+    }
+
     /// Forgets long data: after each execute, and on COM_STMT_RESET.
     pub fn clear_long(&mut self) {
-        self.long.clear();
+        self.long = Vec::new();
     }
 
     /// The values of the parameters, one for each, in order.

@@ -1,6 +1,9 @@
 //! Server-side cursors: the rows of a prepared statement, kept for COM_STMT_FETCH.
 
+use std::sync::Arc;
+
 use porpoise_engine::Result;
+use porpoise_engine::memory::{Charge, MemoryAccount};
 use porpoise_protocol::flags::Status;
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::reply::OkPacket;
@@ -15,6 +18,8 @@ pub(crate) struct Cursor {
     /// Where each row begins in the bytes of `rows`.
     starts: Vec<usize>,
     next: usize,
+    /// Of the statement that fills it.
+    charge: Charge,
 }
 
 impl Cursor {
@@ -22,6 +27,26 @@ impl Cursor {
     #[inline]
     pub fn rows_mut(&mut self) -> &mut PacketWriter {
         &mut self.rows
+    }
+
+    /// A row has been written.
+    ///
+    /// # Errors
+    /// As [`Charge::add`].
+    #[inline]
+    pub fn end_row(&mut self, account: &Arc<MemoryAccount>) -> Result<()> {
+        self.charge.set(account, self.bytes())
+    }
+
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.rows.len() + self.starts.len() * size_of::<usize>()
+    }
+
+    /// It is its session's from now on, which is charged for it.
+    pub fn opened(mut self) -> Cursor {
+        self.charge.clear();
+        self
     }
 
     /// Begins a row, which is written to what this returns.

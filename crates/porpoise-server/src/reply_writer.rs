@@ -11,8 +11,10 @@
 //!
 //! With a cursor the rows go to a [`Cursor`] instead, from which COM_STMT_FETCH takes them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use porpoise_engine::memory::MemoryAccount;
 use porpoise_engine::reply::{Completion, Reply, ResultColumn};
 use porpoise_engine::{Error, Result};
 use porpoise_protocol::codes::ColumnType;
@@ -76,6 +78,8 @@ pub(crate) struct ReplyWriter<'a> {
     format: ResultSetFormat,
     /// Rows go here instead of to the client.
     cursor: Option<Cursor>,
+    /// Whom the rows of a cursor are charged to.
+    account: Option<Arc<MemoryAccount>>,
     encodings: Vec<ColumnEncoding>,
     row: RowState,
     /// The column of the next value.
@@ -128,6 +132,7 @@ impl<'a> ReplyWriter<'a> {
             send_buffer,
             format,
             cursor: None,
+            account: None,
             encodings: Vec::new(),
             row: RowState::None,
             column: 0,
@@ -137,10 +142,16 @@ impl<'a> ReplyWriter<'a> {
         }
     }
 
-    /// Keeps the rows for COM_STMT_FETCH.
-    pub fn into_cursor(mut self) -> ReplyWriter<'a> {
+    /// Keeps the rows for COM_STMT_FETCH; the account is charged for them.
+    pub fn into_cursor(mut self, account: Arc<MemoryAccount>) -> ReplyWriter<'a> {
         self.cursor = Some(Cursor::default());
+        self.account = Some(account);
         self
+    }
+
+    /// How many bytes the rows of the cursor take; 0 if there is none.
+    pub fn cursor_bytes(&self) -> usize {
+        self.cursor.as_ref().map_or(0, Cursor::bytes)
     }
 
     /// The statement is over: writes its end with the session's status and state changes as they
@@ -363,6 +374,9 @@ impl Reply for ReplyWriter<'_> {
             RowState::Text(state) => TextRowWriter::resume(writer, state).finish(),
             RowState::Binary(state) => BinaryRowWriter::resume(writer, state).finish(),
             RowState::None => {}
+        }
+        if let (Some(cursor), Some(account)) = (&mut self.cursor, &self.account) {
+            cursor.end_row(account)?;
         }
         if self.writer.len() > FLUSH_BYTES {
             self.send_buffer

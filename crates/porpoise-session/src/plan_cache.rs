@@ -21,6 +21,12 @@ const SESSION_PLANS_MAX: usize = 64;
 /// How many plans one of the shared map's shards keeps.
 const SHARD_PLANS_MAX: usize = 512;
 const SHARDS: usize = 16;
+/// A plan is kept with its text: how long the texts of a shard's plans are together, at most.
+const SHARD_TEXT_BYTES_MAX: usize = 4 << 20;
+/// Plans of longer texts are not kept: to plan them costs little beside reading and running them.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Plans of longer texts are kept by no session.
+const SESSION_TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// What a plan was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +81,8 @@ pub struct PlanCache {
 struct Shard {
     plans: HashMap<PlanKey, Arc<CachedPlan>>,
     masks: HashMap<u128, ParamMask>,
+    /// Of the plans' texts.
+    text_bytes: usize,
 }
 
 impl Default for PlanCache {
@@ -127,23 +135,36 @@ impl PlanCache {
     /// leave the map; sessions that keep them too find them retired.
     pub fn retire(&self, table: TableId) {
         for shard in &self.shards {
-            shard.write().plans.retain(|_, cached| {
+            let mut shard = shard.write();
+            let mut text_bytes = 0;
+            shard.plans.retain(|_, cached| {
                 let is_retired = cached.uses(table);
                 if is_retired {
                     cached.is_retired.store(true, Ordering::Relaxed);
+                } else {
+                    text_bytes += cached.sql.len();
                 }
                 !is_retired
             });
+            shard.text_bytes = text_bytes;
         }
     }
 
     /// Keeps a plan, in place of an older one. A shard that is full is emptied first.
     pub fn keep(&self, key: PlanKey, plan: Arc<CachedPlan>) {
-        let mut shard = self.shard(key.statement).write();
-        if shard.plans.len() >= SHARD_PLANS_MAX {
-            shard.plans.clear();
+        let bytes = plan.sql.len();
+        if bytes > TEXT_BYTES_MAX {
+            return;
         }
-        shard.plans.insert(key, plan);
+        let mut shard = self.shard(key.statement).write();
+        if shard.plans.len() >= SHARD_PLANS_MAX || shard.text_bytes + bytes > SHARD_TEXT_BYTES_MAX {
+            shard.plans.clear();
+            shard.text_bytes = 0;
+        }
+        shard.text_bytes += bytes;
+        if let Some(older) = shard.plans.insert(key, plan) {
+            shard.text_bytes -= older.sql.len();
+        }
     }
 }
 
@@ -176,6 +197,9 @@ impl SessionPlans {
 
     /// Keeps a plan. A session's plans are all dropped when there are too many.
     pub fn keep(&mut self, key: PlanKey, plan: Arc<CachedPlan>) {
+        if plan.sql.len() > SESSION_TEXT_BYTES_MAX {
+            return;
+        }
         if self.plans.len() >= SESSION_PLANS_MAX {
             self.plans.clear();
         }

@@ -42,7 +42,7 @@
 use crate::ast::{Span, Statement};
 use crate::error::ParseError;
 use crate::lexer::{Lexer, LiteralKind, LiteralValue, Modes, TokenKind, is_blank, literal_value};
-use crate::parser::{self, Parsed};
+use crate::parser::{self, Meter, Parsed};
 use smallvec::SmallVec;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -237,7 +237,16 @@ fn is_cached_kind(word: &[u8]) -> bool {
 /// are [`Expr::Param`](crate::ast::Expr::Param), numbered as in [`Literals`]; the mask says which.
 /// `None`: only space and comments.
 pub fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed, ParamMask)>, ParseError> {
-    parser::parse_digested(sql, modes)
+    parse_digested_metered(sql, modes, &mut |_| true)
+}
+
+/// As [`parse_digested`], as long as the meter lets it.
+pub fn parse_digested_metered(
+    sql: &[u8],
+    modes: Modes,
+    meter: &mut Meter<'_>,
+) -> Result<Option<(Parsed, ParamMask)>, ParseError> {
+    parser::parse_digested(sql, modes, meter)
 }
 
 /// Finds pieces of a cached statement's text in another text of the same shape.

@@ -31,6 +31,8 @@ pub enum ParseErrorKind {
     MisplacedInto,
     /// A name with a character beyond U+FFFF: error 1300. `near` is the name alone.
     SupplementaryInName,
+    /// The statement is larger than the [`crate::Meter`] lets it be.
+    Refused,
     /// A label behind END that is not the beginning's: error 1310. `near` is the label alone.
     LabelMismatch,
 }
@@ -78,6 +80,7 @@ impl fmt::Display for ParseError {
                 write!(f, "Invalid character in the name {}", self.near)
             }
             ParseErrorKind::LabelMismatch => write!(f, "End-label {} without match", self.near),
+            ParseErrorKind::Refused => write!(f, "The statement is too large"),
             ParseErrorKind::TooDeep => {
                 write!(f, "The statement is nested too deeply near '{}'", self.near)
             }

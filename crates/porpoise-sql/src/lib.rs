@@ -70,8 +70,11 @@ pub mod parser;
 mod print;
 pub mod stack;
 
-pub use digest::{Digest, LiteralToken, Literals, ParamMask, SourceMap, digest, parse_digested};
+pub use digest::{
+    Digest, LiteralToken, Literals, ParamMask, SourceMap, digest, parse_digested,
+    parse_digested_metered,
+};
 pub use error::{ParseError, ParseErrorKind};
 pub use lexer::{LiteralKind, LiteralValue, Modes};
 pub use names::{NamedItem, ResolvedNames};
-pub use parser::{Parsed, parse_expr, parse_statement};
+pub use parser::{Meter, Parsed, parse_expr, parse_metered, parse_statement};

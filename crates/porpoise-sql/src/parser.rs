@@ -77,6 +77,8 @@ pub struct Parsed {
     /// How many levels deep its tree is, at most: what [`stack::reserve`] wants to know for
     /// whatever recurses over it, its drop included.
     pub depth: u32,
+    /// How many tokens it has: its tree is so large.
+    pub tokens: usize,
     /// Its text, without comments and space around it and without the semicolon.
     pub span: Span,
     /// Where the next statement's text begins: behind the semicolon, or the text's end.
@@ -96,8 +98,22 @@ pub struct Parsed {
 /// # Ok::<(), porpoise_sql::ParseError>(())
 /// ```
 pub fn parse_statement(sql: &[u8], at: usize, modes: Modes) -> Result<Option<Parsed>> {
+    parse_metered(sql, at, modes, &mut |_| true)
+}
+
+/// Is told of every few thousand tokens how many they are, before there are more; says whether to go
+/// on. A text of a megabyte can be a tree of seventy.
+pub type Meter<'m> = dyn FnMut(usize) -> bool + 'm;
+
+/// As [`parse_statement`], as long as the meter lets it.
+pub fn parse_metered(
+    sql: &[u8],
+    at: usize,
+    modes: Modes,
+    meter: &mut Meter<'_>,
+) -> Result<Option<Parsed>> {
     stack::for_text(sql.len().saturating_sub(at), || {
-        let mut parser = Parser::new(sql, at, modes);
+        let mut parser = Parser::new(sql, at, modes, meter);
         let parsed = parser.whole_statement();
         parsed.map_err(|error| error.placed(sql, parser.start))
     })
@@ -107,7 +123,8 @@ pub fn parse_statement(sql: &[u8], at: usize, modes: Modes) -> Result<Option<Par
 /// check.
 pub fn parse_expr(sql: &[u8], modes: Modes) -> Result<Expr> {
     stack::for_text(sql.len(), || {
-        let mut parser = Parser::new(sql, 0, modes);
+        let mut meter = |_| true;
+        let mut parser = Parser::new(sql, 0, modes, &mut meter);
         let parsed = parser
             .expr()
             .and_then(|expr| match parser.is(TokenKind::End) {
@@ -120,9 +137,13 @@ pub fn parse_expr(sql: &[u8], modes: Modes) -> Result<Expr> {
 
 /// Parses the only statement of `sql`, its literals as [`Expr::Param`]s wherever that is allowed.
 /// The mask says which literals became parameters; the others are in the tree by value.
-pub(crate) fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed, ParamMask)>> {
+pub(crate) fn parse_digested(
+    sql: &[u8],
+    modes: Modes,
+    meter: &mut Meter<'_>,
+) -> Result<Option<(Parsed, ParamMask)>> {
     stack::for_text(sql.len(), || {
-        let mut parser = Parser::new(sql, 0, modes);
+        let mut parser = Parser::new(sql, 0, modes, meter);
         parser.params = Some(ParamMask::default());
         let parsed = parser.whole_statement();
         let parsed = parsed.map_err(|error| error.placed(sql, parser.start))?;
@@ -131,7 +152,10 @@ pub(crate) fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed,
         };
         match parser.params {
             Some(mask) if !parser.needs_values => Ok(Some((parsed, mask))),
-            _ => Ok(parse_statement(sql, 0, modes)?.map(|parsed| (parsed, ParamMask::default()))),
+            _ => {
+                let parsed = parse_metered(sql, 0, modes, parser.meter)?;
+                Ok(parsed.map(|parsed| (parsed, ParamMask::default())))
+            }
         }
     })
 }
@@ -149,6 +173,11 @@ struct LookaheadToken {
 pub(crate) struct Parser<'a> {
     sql: &'a [u8],
     modes: Modes,
+    meter: &'a mut Meter<'a>,
+    /// The meter has said no: the text is taken to end here.
+    is_refused: bool,
+    /// Tokens consumed that the window has forgotten.
+    forgotten: usize,
     lexer: Lexer<'a>,
     /// Tokens read so far, up to the end of the statement; forgotten from time to time.
     window: Vec<LookaheadToken>,
@@ -192,10 +221,13 @@ pub(crate) struct Parser<'a> {
 const WINDOW_MAX: usize = 4_096;
 
 impl<'a> Parser<'a> {
-    fn new(sql: &'a [u8], at: usize, modes: Modes) -> Parser<'a> {
+    fn new(sql: &'a [u8], at: usize, modes: Modes, meter: &'a mut Meter<'a>) -> Parser<'a> {
         Parser {
             sql,
             modes,
+            meter,
+            is_refused: false,
+            forgotten: 0,
             lexer: Lexer::new(sql, at, modes),
             window: Vec::with_capacity(32),
             at: 0,
@@ -220,6 +252,14 @@ impl<'a> Parser<'a> {
     }
 
     fn whole_statement(&mut self) -> Result<Option<Parsed>> {
+        let parsed = self.metered_statement();
+        match self.is_refused {
+            true => Err(ParseError::unplaced(ParseErrorKind::Refused, self.start)),
+            false => parsed,
+        }
+    }
+
+    fn metered_statement(&mut self) -> Result<Option<Parsed>> {
         let first = self.tok(0).token;
         let statement = match first.kind {
             TokenKind::End | TokenKind::Semicolon
@@ -247,6 +287,7 @@ impl<'a> Parser<'a> {
             statement,
             placeholders: self.placeholders,
             depth: self.deepest + self.chained,
+            tokens: self.forgotten + self.at,
             span,
             next,
         }))
@@ -265,7 +306,10 @@ impl<'a> Parser<'a> {
             {
                 return *last;
             }
-            let token = self.lexer.next();
+            let mut token = self.lexer.next();
+            if self.is_refused {
+                token.kind = TokenKind::End;
+            }
             let mut tok = LookaheadToken {
                 token,
                 keyword: Keyword::NONE,
@@ -316,6 +360,8 @@ impl<'a> Parser<'a> {
         }
         if self.at >= WINDOW_MAX {
             self.window.drain(..self.at);
+            self.forgotten += self.at;
+            self.is_refused |= !(self.meter)(self.at);
             self.at = 0;
         }
         tok

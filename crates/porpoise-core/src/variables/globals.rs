@@ -103,6 +103,12 @@ impl GlobalVariables {
         if let Some(position) = find("super_read_only") {
             follow_read_only(&mut values, position);
         }
+        if let Some(position) = find("max_join_size")
+            && unsigned(&values[position]) != u64::MAX
+            && let Some((follower, value)) = companion("max_join_size", &values[position])
+        {
+            values[follower] = value;
+        }
         // As many clients may wait to be let in as may be in.
         if let Some(position) = find("back_log")
             && !matches!(unsigned(&values[position]), 1..=65_535)
@@ -190,6 +196,8 @@ impl GlobalVariables {
             self.get_u64("global_connection_memory_limit"),
             self.get_u64("statement_memory_limit"),
         );
+        self.memory
+            .set_tables_limit(self.get_u64("temptable_max_ram"));
         let space = self.memory.space();
         space.set_folder(&self.get_text("tmpdir"));
         space.set_limit(self.get_u64("max_tmp_total_space_usage"));

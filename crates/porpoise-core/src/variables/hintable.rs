@@ -2,7 +2,7 @@
 
 use porpoise_types::Value;
 
-use super::{GlobalVariables, Position, Reads, SessionVars, find, set, store};
+use super::{GlobalVariables, Position, Reads, SessionVars, companion, find, set, store};
 use crate::error::{Error, Result};
 use crate::variables::VARIABLES;
 
@@ -62,6 +62,8 @@ const HINTABLE: &[&str] = &[
 #[derive(Debug, Default)]
 pub struct HeldVariables {
     values: Vec<(Position, Value)>,
+    /// Those that changed with another.
+    followers: Vec<(Position, Value)>,
     fixed_timestamp_us: Option<i64>,
     next_insert_id: u64,
 }
@@ -71,6 +73,7 @@ impl HeldVariables {
     pub fn of(state: &SessionVars) -> HeldVariables {
         HeldVariables {
             values: Vec::new(),
+            followers: Vec::new(),
             fixed_timestamp_us: state.fixed_timestamp_us,
             next_insert_id: state.next_insert_id,
         }
@@ -100,6 +103,10 @@ impl HeldVariables {
             return Err(Error::variable_not_hintable(variable.name));
         }
         let before = state.variables[position].clone();
+        if let Some((follower, _)) = companion(variable.name, &before) {
+            let before = state.variables[follower].clone();
+            self.followers.push((follower, before));
+        }
         set(position, Reads::Session, Some(value), state, globals)?;
         if let Some(started_us) = state.fixed_timestamp_us
             && variable.name == "timestamp"
@@ -113,6 +120,9 @@ impl HeldVariables {
     /// Gives the variables back what they were.
     pub fn restore(self, state: &mut SessionVars) {
         for (position, value) in self.values.into_iter().rev() {
+            store(position, value, state);
+        }
+        for (position, value) in self.followers {
             store(position, value, state);
         }
         state.fixed_timestamp_us = self.fixed_timestamp_us;

@@ -259,11 +259,16 @@ pub fn exchange(values: Vec<(Position, Value)>, state: &mut SessionVars) -> Vec<
     before
 }
 
-/// What follows from a value: a character set and its collation go together.
+/// What follows from a value: a character set and its collation go together, and a limit of SELECTs
+/// is one that counts (MySQL 8.4 manual, 7.1.8, `max_join_size`).
 fn companion(name: &str, value: &Value) -> Option<(Position, Value)> {
     let collation = || Some(Charset::by_name(text(value))?.default_collation().name());
     let charset = || Some(Collation::by_name(text(value))?.charset().name());
     let (follower, value) = match name {
+        "max_join_size" => {
+            let is_unlimited = unsigned(value) == u64::MAX;
+            return Some((find("sql_big_selects")?, Value::Int(is_unlimited.into())));
+        }
         "character_set_connection" => ("collation_connection", collation()?),
         "character_set_server" => ("collation_server", collation()?),
         "collation_connection" => ("character_set_connection", charset()?),

@@ -20,7 +20,7 @@ use porpoise_types::{
 };
 
 use crate::error::{Condition, Error, Level, Result};
-use crate::memory::MemoryAccount;
+use crate::memory::{Kept, MemoryAccount};
 use crate::password_validation::PasswordValidation;
 use crate::variables::{
     Isolation, OptimizerTraces, PlannerSettings, RandomSequence, SqlMode, StatementContext,
@@ -78,6 +78,7 @@ pub struct SessionVars {
     pub results_charset: Option<Charset>,
     /// `@name`: values, with the type that each was assigned as.
     pub user_variables: HashMap<CompactString, (Value, DataType)>,
+    kept_variables: Kept,
     /// LAST_INSERT_ID(): the first value that the last INSERT generated, or what the session set.
     pub last_insert_id: u64,
     /// RAND()'s state.
@@ -156,6 +157,11 @@ pub struct SessionVars {
     pub net_write_timeout_s: u64,
     /// `sql_notes`: notes are kept among the warnings.
     pub sql_notes: bool,
+    /// `max_join_size`: how many combinations of rows a SELECT may examine by the planner's estimates,
+    /// without `big_selects` (1104).
+    pub max_join_size: u64,
+    /// `sql_big_selects`: `max_join_size` is no limit.
+    pub big_selects: bool,
     /// `sql_safe_updates`: UPDATE and DELETE need a key or a LIMIT (1175).
     pub sql_safe_updates: bool,
     /// `sql_select_limit`: rows of a SELECT that has no LIMIT; `u64::MAX` for all.
@@ -212,6 +218,7 @@ impl SessionVars {
             collation: Collation::UTF8MB4_0900_AI_CI,
             results_charset: Some(Charset::Utf8mb4),
             user_variables: HashMap::new(),
+            kept_variables: Kept::default(),
             last_insert_id: 0,
             random: first_random(connection_id),
             seeded_random: None,
@@ -252,6 +259,8 @@ impl SessionVars {
             net_read_timeout_s: 30,
             net_write_timeout_s: 60,
             sql_notes: true,
+            max_join_size: u64::MAX,
+            big_selects: true,
             sql_safe_updates: false,
             sql_select_limit: u64::MAX,
             foreign_key_checks: true,
@@ -278,6 +287,7 @@ impl SessionVars {
             host: CompactString::default(),
             time_zone: self.time_zone.clone(),
             user_variables: HashMap::new(),
+            kept_variables: Kept::default(),
             random: first_random(connection_id),
             seeded_random: None,
             warnings: Vec::new(),
@@ -437,10 +447,25 @@ impl SessionVars {
     }
 
     /// Sets `@name`, with the type its value was computed as.
-    pub fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
+    ///
+    /// # Errors
+    /// As [`Kept::add`]; the variable has its old value.
+    pub fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) -> Result<()> {
+        /// An entry of the map.
+        const ENTRY_BYTES: usize = size_of::<(CompactString, (Value, DataType))>() * 2;
         let value = user_variable_value(value, &ty);
         let ty = user_variable_type(&ty);
+        let now = value.heap_bytes();
+        if let Some(variable) = self.user_variables.get_mut(name) {
+            let sizes = (variable.0.heap_bytes(), now);
+            self.kept_variables.exchange(&self.memory, sizes)?;
+            *variable = (value, ty);
+            return Ok(());
+        }
+        let bytes = name.len() + ENTRY_BYTES + now;
+        self.kept_variables.add(&self.memory, bytes)?;
         self.user_variables.insert(name.into(), (value, ty));
+        Ok(())
     }
 
     /// A division by zero: NULL with a warning, or an error where a strict mode wants one.

@@ -13,6 +13,7 @@ use super::kind::{Kind, text, unsigned};
 use super::optimizer::{TRACE_FEATURES, TRACE_FLAGS};
 use super::sql_mode::SqlMode;
 use super::{Isolation, SessionVars, Switches};
+use crate::memory::Buffer;
 
 /// Where a variable has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -404,6 +405,9 @@ pub static VARIABLES: &[Variable] = &[
         "18446744073709551615",
         Settable,
     ),
+    applied("global_connection_memory_tracking", Bool, "0", |s, v| {
+        s.memory.set_tracked(unsigned(v) != 0)
+    }),
     applied("group_concat_max_len", int(4, U64), "1024", |s, v| {
         s.group_concat_max_len = unsigned(v)
     }),
@@ -507,7 +511,8 @@ pub static VARIABLES: &[Variable] = &[
         s.interactive_timeout_s = unsigned(v)
     }),
     applied("join_buffer_size", int(128, U64), "262144", |s, v| {
-        s.join_buffer_size = unsigned(v)
+        s.join_buffer_size = unsigned(v);
+        s.memory.set_buffer_bytes(Buffer::Join, unsigned(v));
     }),
     row("keep_files_on_create", Both, Bool, "0", Inert),
     row("key_buffer_size", Global, int(0, U64), "8388608", Inert),
@@ -590,12 +595,11 @@ pub static VARIABLES: &[Variable] = &[
         "20",
         Inert,
     ),
-    row(
+    applied(
         "max_join_size",
-        Both,
         int(1, U64),
         "18446744073709551615",
-        Inert,
+        |s, v| s.max_join_size = unsigned(v),
     ),
     row(
         "max_length_for_sort_data",
@@ -857,9 +861,13 @@ pub static VARIABLES: &[Variable] = &[
         Settable,
     ),
     row("socket", Global, Text, "/tmp/mysql.sock", AtStart),
-    row("sort_buffer_size", Both, int(32_768, U64), "262144", Inert),
+    applied("sort_buffer_size", int(32_768, U64), "262144", |s, v| {
+        s.memory.set_buffer_bytes(Buffer::Sort, unsigned(v))
+    }),
     row("sql_auto_is_null", Both, Bool, "0", DefaultOnly),
-    row("sql_big_selects", Both, Bool, "1", Inert),
+    applied("sql_big_selects", Bool, "1", |s, v| {
+        s.big_selects = unsigned(v) != 0
+    }),
     row("sql_buffer_result", Both, Bool, "0", Inert),
     row(
         "sql_generate_invisible_primary_key",
@@ -934,7 +942,7 @@ pub static VARIABLES: &[Variable] = &[
         Global,
         int(2_097_152, U64),
         "1073741824",
-        Inert,
+        Settable,
     ),
     row("thread_cache_size", Global, int(0, 16_384), "9", Inert),
     row("thread_handling", Global, Text, "workers", ReadOnly),
@@ -960,7 +968,9 @@ pub static VARIABLES: &[Variable] = &[
     ),
     row("tls_ciphersuites", Global, Text, "NULL", Settable),
     row("tls_version", Global, Text, "TLSv1.2,TLSv1.3", Settable),
-    row("tmp_table_size", Both, int(1024, U64), "16777216", Inert),
+    applied("tmp_table_size", int(1024, U64), "16777216", |s, v| {
+        s.memory.set_buffer_bytes(Buffer::Table, unsigned(v))
+    }),
     row("tmpdir", Global, Text, "/tmp", AtStart),
     row(
         "transaction_alloc_block_size",

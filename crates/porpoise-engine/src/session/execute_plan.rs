@@ -13,8 +13,8 @@ use porpoise_core::variables::Isolation;
 use porpoise_executor::{Exec, View, handler, statement};
 use porpoise_mdl::process::Control;
 use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
-use porpoise_planner as planner;
 use porpoise_planner::plan::{Measure, Plan, PlanKind};
+use porpoise_planner::{self as planner, explain};
 use porpoise_session::SessionTransaction;
 use porpoise_session::check;
 use porpoise_session::check::Privileged;
@@ -221,6 +221,11 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         stack::reserve(plan.depth, || {
+            if !self.state.big_selects
+                && explain::row_combinations(plan) > self.state.max_join_size as f64
+            {
+                return Err(Error::too_big_select());
+            }
             self.execute_checked(plan, catalog, parameters, columns, Rows::Sent, reply)
         })
     }

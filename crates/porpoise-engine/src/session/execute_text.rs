@@ -7,8 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use porpoise_catalog::Catalog;
 use porpoise_core::error::{Error, ErrorKind, Result};
+use porpoise_core::memory::Charge;
 use porpoise_core::reply::Reply;
 use porpoise_core::variables::StatementContext;
+use porpoise_expr::context::check_interrupt;
 use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_mdl::process::Command;
 use porpoise_planner::access::PlanError;
@@ -16,7 +18,7 @@ use porpoise_planner::{self as planner, Context};
 use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
 use porpoise_sql::lexer::is_without_statement;
-use porpoise_sql::{Digest, Literals, Modes, ParamMask, Parsed, ast, stack};
+use porpoise_sql::{Digest, Literals, Meter, Modes, ParamMask, ParseError, Parsed, ast, stack};
 use porpoise_storage::Commit;
 use porpoise_types::{Charset, DataType, Value};
 
@@ -24,6 +26,9 @@ use crate::session::counted_command::command_of;
 use crate::session::literals::{has_computed_text, lengthen, text_length};
 use crate::session::syntax_error::{syntax_error, syntax_error_near};
 use crate::session::{Session, StatementOutcome};
+
+/// What a token takes of memory: its part of the tree, and of the plan that is made of it.
+pub(super) const TOKEN_BYTES: usize = 64;
 
 /// A text whose digest is known, and what its plan is looked up or made with.
 pub(super) struct DigestedText<'a> {
@@ -166,6 +171,7 @@ impl Session {
         let catalog = text.catalog;
         let committed =
             self.execute_cached_plan(cached, catalog, text.sql, source, &parameters, reply);
+        parameters.clear();
         self.parameters = parameters;
         if self.state.statement.is_misplanned {
             cached.is_retired.store(true, Ordering::Relaxed);
@@ -184,8 +190,11 @@ impl Session {
         lengths: &[u32],
         reply: &mut dyn Reply,
     ) -> Result<StatementOutcome> {
-        let parsed = porpoise_sql::parse_digested(text.sql, text.modes);
-        let Some((parsed, mask)) = parsed.map_err(|error| syntax_error(&error))? else {
+        let mut charge = Charge::default();
+        let parsed = self.parse_charged(&mut charge, |meter| {
+            porpoise_sql::parse_digested_metered(text.sql, text.modes, meter)
+        });
+        let Some((parsed, mask)) = parsed? else {
             return Err(Error::empty_query());
         };
         stack::reserve(parsed.depth, || {
@@ -273,12 +282,36 @@ impl Session {
         modes: Modes,
         reply: &mut dyn Reply,
     ) -> Result<StatementOutcome> {
-        let parsed =
-            porpoise_sql::parse_statement(sql, 0, modes).map_err(|error| syntax_error(&error))?;
-        let Some(parsed) = parsed else {
+        let mut charge = Charge::default();
+        let parsed = self.parse_charged(&mut charge, |meter| {
+            porpoise_sql::parse_metered(sql, 0, modes, meter)
+        });
+        let Some(parsed) = parsed? else {
             return Err(Error::empty_query());
         };
         stack::reserve(parsed.depth, || self.execute_parsed(parsed, sql, reply))
+    }
+
+    /// Parses a text, and charges the tree, and what is planned with it, as it grows.
+    ///
+    /// # Errors
+    /// Those of the parser and of [`Charge::add`]; 1317 if the statement is to end.
+    pub(super) fn parse_charged<T>(
+        &self,
+        charge: &mut Charge,
+        parse: impl FnOnce(&mut Meter<'_>) -> std::result::Result<T, ParseError>,
+    ) -> Result<T> {
+        let mut refused = None;
+        let parsed = parse(&mut |tokens| {
+            let charged = charge.add(&self.state.memory, tokens * TOKEN_BYTES);
+            let checked = charged.and_then(|()| check_interrupt(&self.state));
+            refused = checked.err();
+            refused.is_none()
+        });
+        match refused {
+            Some(error) => Err(error),
+            None => parsed.map_err(|error| syntax_error(&error)),
+        }
     }
 
     fn execute_parsed(
@@ -381,11 +414,7 @@ impl Session {
         if let Err(error) = outcome {
             self.state.keep_error(error.condition().clone());
             self.state.row_count = -1;
-            let closes = [
-                ErrorKind::ConnectionMemoryLimit,
-                ErrorKind::GlobalConnectionMemoryLimit,
-            ];
-            if closes.contains(&error.kind()) {
+            if error.closes_connection() {
                 self.control.kill_connection();
             }
         }

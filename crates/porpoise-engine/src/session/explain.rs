@@ -148,7 +148,7 @@ impl Session {
         if let (Some(value), Some(column)) = (values.next(), columns.first()) {
             let name = name.to_ascii_lowercase();
             self.state
-                .set_user_variable(&name, value, column.ty.clone());
+                .set_user_variable(&name, value, column.ty.clone())?;
         }
         reply.ok(&Completion {
             affected_rows: 1,

@@ -37,6 +37,7 @@ impl Session {
             plan_in_use,
             plans: SessionPlans::default(),
             prepared: HashMap::new(),
+            kept_statements: Default::default(),
             named: HashMap::new(),
             next_statement_id: 1,
             literals: Literals::new(),
@@ -87,6 +88,8 @@ impl Session {
             porpoise_core::variables::make_interactive(state);
         }
         porpoise_session::active_roles::log_in(state, &self.shared.accounts)?;
+        let is_exempt = state.account.is_some() && check::is_connection_admin(state);
+        state.memory.set_exempt(is_exempt);
         self.end_transaction();
         self.login = login;
         if let Some(schema) = self.login.schema.clone() {
@@ -150,6 +153,7 @@ impl Session {
         self.handlers.clear();
         self.drop_temporary_tables()?;
         self.prepared.clear();
+        self.kept_statements.clear();
         self.named.clear();
         self.plans.clear();
         self.shared.locks.sessions.reset_counts(&self.control);

@@ -30,7 +30,7 @@ impl Session {
             if let ast::LoadTarget::Variable(name) = target {
                 let name = name.to_lowercase();
                 self.state
-                    .set_user_variable(&name, Value::text(""), DataType::varchar(0));
+                    .set_user_variable(&name, Value::text(""), DataType::varchar(0))?;
             }
         }
         let catalog = self.shared.catalog.load_full();

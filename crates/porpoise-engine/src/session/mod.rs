@@ -44,6 +44,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use hashbrown::HashMap;
+use porpoise_core::memory::Kept;
 use porpoise_mdl::in_use::InUse;
 use porpoise_mdl::process::Control;
 use porpoise_planner::plan::Plan;
@@ -117,6 +118,8 @@ pub struct Session {
     plans: SessionPlans,
     /// Prepared statements, by number.
     prepared: HashMap<u32, PreparedStatement>,
+    /// What they take of the session's memory.
+    kept_statements: Kept,
     /// The numbers of those that PREPARE made, by name in lower case.
     named: HashMap<CompactString, u32>,
     next_statement_id: u32,

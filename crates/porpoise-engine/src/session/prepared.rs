@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use porpoise_core::error::{Error, Result};
+use porpoise_core::memory::Charge;
 use porpoise_core::reply::{Reply, ResultColumn};
 use porpoise_mdl::command_counts::CountedCommand;
 use porpoise_mdl::process::Command;
@@ -23,8 +24,9 @@ use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
 use crate::session::counted_command::command_of;
+use crate::session::execute_text::TOKEN_BYTES;
 use crate::session::program::OutParameters;
-use crate::session::syntax_error::{syntax_error, syntax_error_near};
+use crate::session::syntax_error::syntax_error_near;
 use crate::session::{Session, StatementOutcome};
 
 /// What a client learns of a statement it prepared.
@@ -63,6 +65,8 @@ impl Drop for Place {
 
 pub(crate) struct PreparedStatement {
     _place: Place,
+    /// What of the session's memory it is charged with.
+    bytes: usize,
     statement: Arc<ast::Statement>,
     /// How deep the statement nests.
     depth: u32,
@@ -99,6 +103,9 @@ impl Session {
         let prepared = self.prepare_text(sql);
         if let Err(error) = &prepared {
             self.state.keep_error(error.condition().clone());
+            if error.closes_connection() {
+                self.control.kill_connection();
+            }
         }
         self.control.end(self.state.statement.started_us);
         prepared
@@ -107,9 +114,11 @@ impl Session {
     pub(crate) fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared> {
         self.count(Some(CountedCommand::StmtPrepare));
         let modes: Modes = self.modes();
-        let parsed =
-            porpoise_sql::parse_statement(sql, 0, modes).map_err(|error| syntax_error(&error))?;
-        let Some(parsed) = parsed else {
+        let mut charge = Charge::default();
+        let parsed = self.parse_charged(&mut charge, |meter| {
+            porpoise_sql::parse_metered(sql, 0, modes, meter)
+        });
+        let Some(parsed) = parsed? else {
             return Err(Error::empty_query());
         };
         stack::reserve(parsed.depth, || self.prepare_parsed(parsed, sql))
@@ -148,11 +157,16 @@ impl Session {
             // Those of SHOW and the like are known when they are executed.
             Vec::new()
         };
+        // Its plan has the text too.
+        let bytes = size_of::<PreparedStatement>() + 2 * sql.len() + parsed.tokens * TOKEN_BYTES;
+        let place = Place::take(&self.shared)?;
+        self.kept_statements.add(&self.state.memory, bytes)?;
         let id = self.next_statement_id;
         self.next_statement_id = self.next_statement_id.wrapping_add(1).max(1);
         let statement = PreparedStatement {
             command: command_of(&parsed.statement),
-            _place: Place::take(&self.shared)?,
+            _place: place,
+            bytes,
             statement: Arc::new(parsed.statement),
             depth: parsed.depth,
             sql: sql.into(),
@@ -337,7 +351,9 @@ impl Session {
     /// Forgets a prepared statement: COM_STMT_CLOSE. A number that is not known is passed over.
     pub fn close_statement(&mut self, id: u32) {
         self.count(Some(CountedCommand::StmtClose));
-        self.prepared.remove(&id);
+        if let Some(closed) = self.prepared.remove(&id) {
+            self.kept_statements.sub(closed.bytes);
+        }
         self.named.retain(|_, named| *named != id);
     }
 

@@ -44,8 +44,7 @@ impl Session {
             ast::SetItem::User { name, value } => {
                 let (value, ty) = self.evaluate(value, sql, types, parameters)?;
                 self.state
-                    .set_user_variable(&name.to_ascii_lowercase(), value, ty);
-                Ok(())
+                    .set_user_variable(&name.to_ascii_lowercase(), value, ty)
             }
             ast::SetItem::System { variable, value } => {
                 self.set_system(variable, value, sql, types, parameters)

@@ -7,7 +7,8 @@ use porpoise_sql::{ParseError, ParseErrorKind};
 pub(super) fn syntax_error(error: &ParseError) -> Error {
     match error.kind {
         ParseErrorKind::Syntax => Error::syntax_error(&error.near, error.line),
-        ParseErrorKind::TooDeep => Error::statement_too_deep(),
+        // Whoever meters the parser knows why it is refused.
+        ParseErrorKind::TooDeep | ParseErrorKind::Refused => Error::statement_too_deep(),
         ParseErrorKind::MisplacedInto => Error::misplaced_into(),
         ParseErrorKind::SupplementaryInName => {
             Error::warn_invalid_character_string("utf8mb4", bytes_shown(&error.near))

@@ -515,6 +515,7 @@ fn a_connection_that_takes_too_much_memory_is_closed() {
     assert!(own.session.control().is_connection_killed());
     let mut all = beside(&db);
     all.run("SET GLOBAL global_connection_memory_limit = 16777216");
+    all.run("SET global_connection_memory_tracking = ON");
     all.fails(collected, 4081);
     assert!(all.session.control().is_connection_killed());
     beside(&db).run("SELECT 1");

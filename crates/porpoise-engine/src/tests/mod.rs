@@ -16,6 +16,7 @@ mod hints;
 mod hostile_programs;
 mod index_build;
 mod interrupts;
+mod kept_memory;
 mod kept_plans;
 mod load_separators;
 mod lower_case_names;

@@ -191,6 +191,7 @@ fn a_connection_whose_transaction_takes_too_much_is_closed() {
 fn transactions_of_many_sessions_share_the_global_limit() {
     let mut db = database();
     db.run("SET GLOBAL global_connection_memory_limit = 16777216");
+    db.run("SET GLOBAL global_connection_memory_tracking = ON");
     let mut sessions: Vec<Db> = (0..20).map(|_| beside(&db)).collect();
     let mut refused = 0;
     let mut open = Vec::new();

@@ -14,7 +14,7 @@
 //! the number that each left row has got.
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::Charge;
+use porpoise_core::memory::{Buffer, Charge};
 use porpoise_core::temporary_file::{Part, PartReader, PartWriter};
 use porpoise_expr::{EvalContext, SlotId};
 use porpoise_planner::plan::JoinKind;
@@ -265,7 +265,7 @@ impl Running {
             let bytes = self.table.bytes();
             if bytes >= asked_at {
                 asked_at = bytes + ASKED_EVERY_BYTES;
-                if account.is_to_spill(bytes) {
+                if account.is_to_spill(Buffer::Join, bytes) {
                     break;
                 }
             }

@@ -2,6 +2,7 @@
 
 use porpoise_core::error::Result;
 use porpoise_core::external_sort::{ExternalSort, SortedEntries};
+use porpoise_core::memory::Buffer;
 use porpoise_expr::{EvalContext, SlotId};
 
 use crate::Exec;
@@ -18,7 +19,7 @@ impl DiskSort {
     pub fn new(exec: &Exec<'_>) -> DiskSort {
         let account = &exec.session.memory;
         DiskSort {
-            sort: ExternalSort::new(account.buffer_bytes_max() / 2, account),
+            sort: ExternalSort::new(account.buffer_bytes_max(Buffer::Sort) / 2, account),
             saved: Vec::new(),
         }
     }

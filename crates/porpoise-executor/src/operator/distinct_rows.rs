@@ -6,6 +6,7 @@
 //! numbers in which they came.
 
 use porpoise_core::error::Result;
+use porpoise_core::memory::Buffer;
 use porpoise_core::temporary_file::{Part, PartReader, PartWriter};
 use porpoise_expr::{EvalContext, SlotId};
 
@@ -86,7 +87,11 @@ impl DistinctRows {
         let is_new = self.seen.insert(&exec.session.memory, key)?.1;
         if self.seen.bytes() >= self.asked_at {
             self.asked_at = self.seen.bytes() + ASKED_EVERY_BYTES;
-            if exec.session.memory.is_to_spill(self.seen.bytes()) {
+            if exec
+                .session
+                .memory
+                .is_to_spill(Buffer::Table, self.seen.bytes())
+            {
                 self.aside = Some(Box::new(Aside::new(exec, slots())?));
             }
         }
@@ -124,7 +129,7 @@ impl Aside {
     fn new(exec: &Exec<'_>, slots: Vec<SlotId>) -> Result<Aside> {
         exec.count_disk_table();
         let account = &exec.session.memory;
-        let hashing = Hashing::new(account);
+        let hashing = Hashing::new(account, Buffer::Table);
         Ok(Aside {
             slots,
             hashing,
@@ -197,7 +202,7 @@ impl Aside {
             }
             if seen.bytes() >= self.asked_at {
                 self.asked_at = seen.bytes() + ASKED_EVERY_BYTES;
-                if account.is_to_spill(seen.bytes()) {
+                if account.is_to_spill(Buffer::Table, seen.bytes()) {
                     self.writer = Some(self.hashing.create(account)?);
                 }
             }

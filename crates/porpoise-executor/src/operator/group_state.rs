@@ -5,7 +5,7 @@
 //! all rows have come, a part at a time.
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::{ITEMS_MANY, reclaim};
+use porpoise_core::memory::{Buffer, ITEMS_MANY, reclaim};
 use porpoise_core::temporary_file::{Part, PartWriter};
 use porpoise_expr::aggregate::{Accumulator, Aggregate};
 use porpoise_expr::{EvalContext, SlotId};
@@ -207,7 +207,7 @@ impl DistinctValues {
         self.bytes += seen.bytes() - before;
         if self.bytes >= self.asked_at {
             self.asked_at = self.bytes + ASKED_EVERY_BYTES;
-            if exec.session.memory.is_to_spill(self.bytes) {
+            if exec.session.memory.is_to_spill(Buffer::Table, self.bytes) {
                 exec.count_disk_table();
                 self.put_aside(exec)?;
             }
@@ -220,7 +220,7 @@ impl DistinctValues {
     pub(super) fn put_aside(&mut self, exec: &Exec<'_>) -> Result<()> {
         if self.aside.is_none() {
             let account = &exec.session.memory;
-            let hashing = Hashing::new(account);
+            let hashing = Hashing::new(account, Buffer::Table);
             self.aside = Some((hashing, hashing.create(account)?));
         }
         Ok(())
@@ -291,7 +291,7 @@ fn settle_part(
             .add(exec, &arguments)?;
         if seen.bytes() >= asked_at {
             asked_at = seen.bytes() + ASKED_EVERY_BYTES;
-            if account.is_to_spill(seen.bytes()) {
+            if account.is_to_spill(Buffer::Table, seen.bytes()) {
                 aside = Some(hashing.create(&account)?);
             }
         }

@@ -6,7 +6,7 @@
 //! yielded, and what was put aside is grouped in the same way, a part at a time.
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::Charge;
+use porpoise_core::memory::{Buffer, Charge};
 use porpoise_core::temporary_file::{Part, PartWriter};
 use porpoise_expr::EvalContext;
 use porpoise_planner::plan::Group;
@@ -120,7 +120,7 @@ impl<'p> HashGroup<'p> {
             let bytes = self.by_key.bytes() + self.charge.bytes() + self.distinct.bytes();
             if bytes >= self.asked_at {
                 self.asked_at = bytes + ASKED_EVERY_BYTES;
-                if account.is_to_spill(bytes) {
+                if account.is_to_spill(Buffer::Table, bytes) {
                     self.stop_growing(exec)?;
                 }
             }
@@ -132,7 +132,9 @@ impl<'p> HashGroup<'p> {
     #[cold]
     fn stop_growing(&mut self, exec: &Exec<'_>) -> Result<()> {
         let account = &exec.session.memory;
-        let hashing = self.hashing.unwrap_or_else(|| Hashing::new(account));
+        let hashing = self
+            .hashing
+            .unwrap_or_else(|| Hashing::new(account, Buffer::Table));
         if self.hashing.is_none() {
             exec.count_disk_table();
         }

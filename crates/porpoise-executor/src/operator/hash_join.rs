@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use porpoise_core::error::{Error, Result};
+use porpoise_core::memory::Buffer;
 use porpoise_core::temporary_file::Part;
 use porpoise_expr::{EvalContext, Expr, SlotId};
 use porpoise_planner::plan::{JoinKind, Node, slots_of};
@@ -141,7 +142,7 @@ impl HashJoin<'_> {
             let bytes = table.bytes();
             if bytes >= asked_at {
                 asked_at = bytes + ASKED_EVERY_BYTES;
-                if exec.session.memory.is_to_spill(bytes) {
+                if exec.session.memory.is_to_spill(Buffer::Join, bytes) {
                     let side = self.divide_right(exec, table)?;
                     return Ok(BuiltSide::Parts(Arc::new(side)));
                 }
@@ -156,7 +157,7 @@ impl HashJoin<'_> {
     fn divide_right(&mut self, exec: &mut Exec<'_>, table: JoinTable) -> Result<DividedSide> {
         let on = &self.on;
         exec.count_disk_table();
-        let hashing = Hashing::new(&exec.session.memory);
+        let hashing = Hashing::new(&exec.session.memory, Buffer::Join);
         let mut parts = hashing.create(&exec.session.memory)?;
         table.divide(&hashing, &mut parts, on.right_slots.len())?;
         drop(table);

@@ -5,7 +5,7 @@
 //! counted as they come out.
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::Charge;
+use porpoise_core::memory::{Buffer, Charge};
 use porpoise_expr::EvalContext;
 use porpoise_expr::key;
 use porpoise_expr::{Expr, SlotId};
@@ -144,7 +144,7 @@ impl<'p> SetOperation<'p> {
                 let bytes = rows.bytes() + charge.bytes() + positions.bytes();
                 if bytes >= asked_at {
                     asked_at = bytes + ASKED_EVERY_BYTES;
-                    if account.is_to_spill(bytes) {
+                    if account.is_to_spill(Buffer::Table, bytes) {
                         drop(positions);
                         return self.sort(exec, input, &counts);
                     }

@@ -3,7 +3,7 @@
 //! Rows that take more memory than they should go on to a sort on disk, with their whole keys.
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::{Arena, Charge, Place};
+use porpoise_core::memory::{Arena, Buffer, Charge, Place};
 use porpoise_core::sort;
 use porpoise_expr::EvalContext;
 use porpoise_expr::SlotId;
@@ -301,7 +301,7 @@ impl Sort<'_> {
             self.rows.push(exec, self.slots)?;
             if self.bytes() >= asked_at && self.extent == Extent::All {
                 asked_at = self.bytes() + ASKED_EVERY_BYTES;
-                if exec.session.memory.is_to_spill(self.bytes()) {
+                if exec.session.memory.is_to_spill(Buffer::Sort, self.bytes()) {
                     return self.go_to_disk(exec);
                 }
             }

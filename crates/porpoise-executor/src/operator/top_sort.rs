@@ -15,7 +15,7 @@
 use std::collections::BinaryHeap;
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::Charge;
+use porpoise_core::memory::{Buffer, Charge};
 use porpoise_expr::EvalContext;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::{Expr, SlotId};
@@ -189,7 +189,11 @@ impl<'p> TopSort<'p> {
             heap.push(row);
             if self.charge.bytes() >= asked_at {
                 asked_at = self.charge.bytes() + ASKED_EVERY_BYTES;
-                if exec.session.memory.is_to_spill(self.charge.bytes()) {
+                if exec
+                    .session
+                    .memory
+                    .is_to_spill(Buffer::Sort, self.charge.bytes())
+                {
                     return match self.refill {
                         Some(_) => {
                             drop(heap);

@@ -25,7 +25,7 @@ mod store;
 use std::ops::Range;
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::{Arena, Charge, Place};
+use porpoise_core::memory::{Arena, Buffer, Charge, Place};
 use porpoise_core::sort;
 use porpoise_expr::EvalContext;
 use porpoise_expr::aggregate::SortKey;
@@ -160,7 +160,7 @@ impl<'p> WindowOperator<'p> {
             let bytes = self.rows.bytes() + self.keys.bytes() + self.charge.bytes();
             if bytes >= self.asked_at {
                 self.asked_at = bytes + ASKED_EVERY_BYTES;
-                if exec.session.memory.is_to_spill(bytes) {
+                if exec.session.memory.is_to_spill(Buffer::Table, bytes) {
                     return self.go_to_disk(exec);
                 }
             }

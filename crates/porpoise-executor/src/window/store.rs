@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use porpoise_core::error::Result;
-use porpoise_core::memory::Charge;
+use porpoise_core::memory::{Buffer, Charge};
 use porpoise_core::temporary_file::{PartReader, PartWriter};
 use porpoise_types::{Value, saved};
 
@@ -118,7 +118,7 @@ impl<T: Item> Store<T> {
         let mut store = Store::default();
         let account = &exec.session.memory;
         let bytes = items.saturating_mul(size_of::<T>());
-        if !account.is_to_spill(bytes) {
+        if !account.is_to_spill(Buffer::Table, bytes) {
             store.charge.reserve(account, &mut store.items, items)?;
         }
         Ok(store)
@@ -156,7 +156,7 @@ impl<T: Item> Store<T> {
     fn ask(&mut self, exec: &Exec<'_>) -> Result<()> {
         let account = &exec.session.memory;
         self.asked_at = self.charge.bytes() + ASKED_EVERY_BYTES;
-        if !account.is_to_spill(self.charge.bytes()) {
+        if !account.is_to_spill(Buffer::Table, self.charge.bytes()) {
             return Ok(());
         }
         exec.count_disk_table();

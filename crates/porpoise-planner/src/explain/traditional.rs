@@ -72,6 +72,30 @@ pub(super) struct Traditional<'p> {
 
 /// A row a table, in the order in which tables are read.
 pub(super) fn rows(plan: &Plan) -> Vec<Vec<Value>> {
+    rows_of(plan).into_iter().map(Row::values).collect()
+}
+
+/// The largest product of the rows of a query block's tables; 0 of a change of one table.
+pub(super) fn row_combinations(plan: &Plan) -> f64 {
+    let rows = rows_of(plan);
+    let is_change = matches!(plan.kind, PlanKind::Update(_) | PlanKind::Delete(_));
+    if is_change && rows.len() < 2 {
+        return 0.0;
+    }
+    let mut blocks: Vec<(Option<u64>, f64)> = Vec::new();
+    for (id, rows) in rows.iter().filter_map(|row| Some((row.id, row.rows?))) {
+        match blocks.iter_mut().find(|(block, _)| *block == id) {
+            Some((_, product)) => *product *= rows.max(1.0),
+            None => blocks.push((id, rows)),
+        }
+    }
+    blocks
+        .iter()
+        .map(|(_, product)| *product)
+        .fold(0.0, f64::max)
+}
+
+fn rows_of(plan: &Plan) -> Vec<Row> {
     let mut out = Traditional::new(plan);
     let kind = match &plan.kind {
         PlanKind::Update(_) => "UPDATE",
@@ -96,7 +120,7 @@ pub(super) fn rows(plan: &Plan) -> Vec<Vec<Value>> {
         };
         out.block(node, &output, 1, select_type);
     }
-    out.rows.into_iter().map(Row::values).collect()
+    out.rows
 }
 
 /// The row of a statement that there is no plan of.

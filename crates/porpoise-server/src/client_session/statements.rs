@@ -1,6 +1,9 @@
 //! Commands that run statements, as text or prepared.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
+use porpoise_engine::memory::{Charge, Kept};
 use porpoise_engine::session::StatementOutcome;
 use porpoise_engine::{Error, Result};
 use porpoise_protocol::command::Execute;
@@ -25,6 +28,17 @@ struct PreparedStatement {
     /// What went wrong with long data; reported by the next execute.
     long_data_error: Option<Error>,
     cursor: Option<Cursor>,
+    /// What of the session's memory its long data and its cursor are charged with.
+    bytes: usize,
+}
+
+impl PreparedStatement {
+    /// Drops the rows and the long data that it has; how many bytes they took.
+    fn clear(&mut self) -> usize {
+        self.cursor = None;
+        self.parameters.clear_long();
+        std::mem::take(&mut self.bytes)
+    }
 }
 
 /// The prepared statements of a session, by their ids.
@@ -32,11 +46,15 @@ struct PreparedStatement {
 pub(super) struct PreparedStatements {
     by_id: HashMap<u32, PreparedStatement>,
     last: u32,
+    /// The memory of what clients have sent and not had executed, and of rows they haven't fetched.
+    kept: Kept,
 }
 
 impl PreparedStatements {
     pub fn remove(&mut self, id: u32) {
-        self.by_id.remove(&id);
+        if let Some(mut statement) = self.by_id.remove(&id) {
+            self.kept.sub(statement.clear());
+        }
     }
 
     /// `command` is its name in MySQL's error 1243.
@@ -122,6 +140,7 @@ impl ClientSession {
             parameters: Parameters::new(prepared.parameters.len()),
             long_data_error: None,
             cursor: None,
+            bytes: 0,
         };
         self.prepared.by_id.insert(prepared.id, statement);
         Ok(CommandOutcome::default())
@@ -146,13 +165,17 @@ impl ClientSession {
         let id = self.statement_id(execute);
         let format = self.format(RowFormat::Binary);
         let charset = self.session.state.client_charset;
+        let account = Arc::clone(&self.session.state.memory);
         let statement = self.prepared.get_mut(id, "mysqld_stmt_execute")?;
         statement.cursor = None;
         if let Some(error) = statement.long_data_error.take() {
-            statement.parameters.clear_long();
+            let freed = statement.clear();
+            self.prepared.kept.sub(freed);
             return Err(error);
         }
-        self.values.clear();
+        // What was sent in pieces is copied.
+        let mut charge = Charge::default();
+        charge.add(&account, statement.parameters.long_bytes())?;
         for value in statement
             .parameters
             .decode(&execute.parameters)
@@ -161,13 +184,20 @@ impl ClientSession {
             let value = value.map_err(wire_error)?;
             self.values.push(engine_value(value, charset)?);
         }
-        statement.parameters.clear_long();
+        let freed = statement.clear();
+        self.prepared.kept.sub(freed);
         let mut reply = ReplyWriter::new(writer, send_buffer, format);
         if execute.cursor.contains(CursorFlags::READ_ONLY) && self.session.opens_cursor(id) {
-            reply = reply.into_cursor();
+            reply = reply.into_cursor(Arc::clone(&account));
         }
         let timing = self.begin_timing();
         let outcome = self.session.execute(id, &self.values, &mut reply);
+        self.values.clear();
+        let cursor_bytes = reply.cursor_bytes();
+        let outcome = outcome.and_then(|ran| {
+            self.prepared.kept.add(&account, cursor_bytes)?;
+            Ok(ran)
+        });
         self.end_timing(timing, || self.prepared_text(execute));
         match outcome {
             Ok(ran) => {
@@ -176,7 +206,8 @@ impl ClientSession {
                 if let Some(cursor) = reply.finish(status, &state)
                     && let Some(statement) = self.prepared.by_id.get_mut(&id)
                 {
-                    statement.cursor = Some(cursor);
+                    statement.cursor = Some(cursor.opened());
+                    statement.bytes = cursor_bytes;
                 }
                 Ok(CommandOutcome { commit: ran.commit })
             }
@@ -212,9 +243,9 @@ impl ClientSession {
         writer: &mut PacketWriter,
     ) -> Result<CommandOutcome> {
         let statement = self.prepared.get_mut(id, "mysqld_stmt_reset")?;
-        statement.cursor = None;
         statement.long_data_error = None;
-        statement.parameters.clear_long();
+        let freed = statement.clear();
+        self.prepared.kept.sub(freed);
         Ok(self.write_ok(writer))
     }
 
@@ -225,13 +256,21 @@ impl ClientSession {
         let Some(statement) = self.prepared.by_id.get_mut(&id) else {
             return;
         };
-        if statement.long_data_error.is_none()
-            && let Err(error) = statement.parameters.append_long(parameter, bytes, most)
-        {
-            statement.long_data_error = Some(match error {
+        if statement.long_data_error.is_some() {
+            return;
+        }
+        let kept = self
+            .prepared
+            .kept
+            .add(&self.session.state.memory, bytes.len());
+        let appended = kept.and_then(|()| {
+            statement.bytes += bytes.len();
+            let appended = statement.parameters.append_long(parameter, bytes, most);
+            appended.map_err(|error| match error {
                 porpoise_protocol::Error::PacketTooLarge => Error::long_data_too_large(),
                 error => wire_error(error),
-            });
-        }
+            })
+        });
+        statement.long_data_error = appended.err();
     }
 }

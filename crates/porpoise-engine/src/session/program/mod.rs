@@ -139,7 +139,7 @@ impl Session {
                 } in returned
                 {
                     if let Some(name) = names.get(placeholder) {
-                        self.state.set_user_variable(name, value, column.ty);
+                        self.state.set_user_variable(name, value, column.ty)?;
                     }
                 }
             }
