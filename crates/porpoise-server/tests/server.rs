@@ -736,6 +736,28 @@ fn what_begins_a_results_rows_tells_that_another_follows() {
 }
 
 #[test]
+fn rows_of_a_procedure_that_fails_end_with_the_error() {
+    let server = start();
+    let client = RawClient::local(&server.socket()).unwrap();
+    let mut client = client.login("root", "").unwrap();
+    for sql in [
+        "CREATE TABLE test.three AS SELECT 1 AS a UNION SELECT 2 UNION SELECT 3",
+        "CREATE FUNCTION test.fails(a INT) RETURNS INT DETERMINISTIC \
+         IF a = 2 THEN SIGNAL SQLSTATE '45000'; ELSE RETURN a; END IF",
+        "CREATE PROCEDURE test.shows() SELECT test.fails(a) FROM test.three",
+        "CREATE PROCEDURE test.handles() BEGIN \
+         DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SELECT 'handled'; CALL test.shows(); END",
+    ] {
+        assert!(client.query(sql).is_ok(), "{sql}");
+    }
+    assert_eq!(client.query("CALL test.shows()").error_number(), 1644);
+    // A handler goes on behind the rows that there were.
+    assert_eq!(client.query("CALL test.handles()").value(), "1");
+    assert_eq!(client.receive().value(), "handled");
+    assert!(client.receive().is_ok());
+}
+
+#[test]
 fn a_client_of_one_result_calls_no_procedure_that_has_more() {
     let server = start();
     let mut admin = server.root();
