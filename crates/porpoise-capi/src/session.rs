@@ -140,7 +140,7 @@ impl Mysql {
         })
     }
 
-    /// OptionKind leave of the server and frees what lies behind the public fields.
+    /// Takes leave of the server and frees what lies behind the public fields.
     pub fn end(&mut self) {
         if let Some(handle) = self.session() {
             handle.disown();

@@ -675,6 +675,7 @@ errors! {
     EventInThePastDisabled event_in_the_past_disabled() = 1544 "HY000" "Event execution time is in the past. Event has been disabled";
     SameEventName same_event_name() = 1551 "HY000" "Same old and new event name";
     EventRecursion event_recursion() = 1576 "HY000" "Recursion of EVENT DDL statements is forbidden when body is present";
+    NativeFunctionName native_function_name(name) = 1585 "HY000" "This function '{}' has the same name as a native function";
     EventInThePastDropped event_in_the_past_dropped() = 1588 "HY000" "Event execution time is in the past and ON COMPLETION NOT PRESERVE is set. The event was dropped immediately after creation.";
     EventInThePastUnchanged event_in_the_past_unchanged() = 1589 "HY000" "Event execution time is in the past and ON COMPLETION NOT PRESERVE is set. The event was not changed. Specify a time in the future.";
     UnknownEvent unknown_event(name) = 1539 "HY000" "Unknown event '{}'";

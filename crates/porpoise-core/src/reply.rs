@@ -131,6 +131,10 @@ pub trait Reply {
     /// There are no more rows.
     fn end_rows(&mut self, completion: &Completion) -> Result<()>;
 
+    /// The statement gives several answers, or another statement follows it: what tells how its rows
+    /// begin says so, too.
+    fn expect_more(&mut self) {}
+
     /// The rows that have ended are one of several answers: whatever follows is another one, an
     /// error included.
     fn more_follows(&mut self) {}

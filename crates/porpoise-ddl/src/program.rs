@@ -90,7 +90,16 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateProgram) -> Result<Completi
     if let Some(routine) = routine {
         grant_to_creator(ddl.shared, ddl.session, routine)?;
     }
+    // By its name alone it can't be called.
+    if kind == ProgramKind::Function && is_native_function(&name.table) {
+        let note = Error::native_function_name(&name.table).into_condition();
+        ddl.session.warn(Level::Note, note);
+    }
     Ok(Completion::default())
+}
+
+fn is_native_function(name: &str) -> bool {
+    porpoise_functions::find(name).is_some() || porpoise_functions::find_aggregate(name).is_some()
 }
 
 /// What privileges are granted on; nothing is on a trigger.
@@ -138,6 +147,9 @@ fn fired_by(
         schema: schema.unwrap_or_else(|| name.schema.clone()),
         table: table.name.0.clone(),
     };
+    if catalog.schema(&table.schema).is_some() {
+        ddl.check_schema(catalog, &table.schema)?;
+    }
     if table.schema != name.schema {
         return Err(Error::trigger_in_wrong_schema());
     }

@@ -76,9 +76,17 @@ impl Engine {
             Location::Path(folder) => Some(folder.as_path()),
             Location::Memory => None,
         };
-        let persisted = PersistedVariables::read(folder)?;
+        let loads_persisted = variables.get_u64("persisted_globals_load") == 1;
+        let persisted =
+            PersistedVariables::read(folder).or_else(|error| match loads_persisted {
+                true => Err(error),
+                false => {
+                    tracing::warn!("{}", error.message());
+                    Ok(PersistedVariables::none(folder))
+                }
+            })?;
         let log_tables = LogTables::new(folder);
-        if variables.get_u64("persisted_globals_load") == 1 {
+        if loads_persisted {
             let kept = persisted.all();
             if !kept.is_empty() {
                 given.extend(kept);

@@ -208,6 +208,8 @@ pub(crate) fn show_create(
         "Database Collation",
     ];
     let named = |name: &str| ResultColumn::expression(name, DataType::varchar(1024), true);
+    let mut columns = columns.map(named).to_vec();
+    columns[3].ty = parsed.statement_type();
     let mut values = vec![
         text(&program.record.name),
         text(&program.record.sql_mode),
@@ -215,5 +217,5 @@ pub(crate) fn show_create(
         Value::from(create_text(&parsed, event)),
     ];
     values.extend(parsed.collations());
-    Ok(Some((columns.map(named).to_vec(), vec![values])))
+    Ok(Some((columns, vec![values])))
 }

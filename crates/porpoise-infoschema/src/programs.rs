@@ -22,7 +22,7 @@ use porpoise_expr::typing::declared::{TypeContext, data_type};
 use porpoise_session::check::grants;
 use porpoise_session::session_state::SessionState;
 use porpoise_sql::{Modes, ast};
-use porpoise_types::{Collation, DataType, Value};
+use porpoise_types::{Charset, Collation, DataType, Value};
 
 use super::*;
 use crate::objects::{CATALOG, type_columns, type_word, visible_schemas};
@@ -275,6 +275,16 @@ impl Parsed {
             text(&self.record().connection_collation),
             text(self.database_collation().name()),
         ]
+    }
+
+    /// The type of the statement that makes the program again. Its characters are those of the client
+    /// that made the program: where results aren't converted (`character_set_results` is `binary`) a
+    /// dump has their bytes behind a SET of that character set.
+    pub(crate) fn statement_type(&self) -> DataType {
+        let charset = Charset::by_name(&self.record().client_charset);
+        let charset = charset.filter(|charset| *charset != Charset::Binary);
+        let charset = charset.unwrap_or(Charset::Utf8mb4);
+        DataType::varchar(1024).with_collation(charset.default_collation())
     }
 
     /// The statement that makes the program again.
@@ -684,6 +694,7 @@ pub(crate) fn show_create(
     ]
     .map(named)
     .to_vec();
+    columns[2].ty = parsed.statement_type();
     let mut values = vec![
         text(&program.record.name),
         text(&program.record.sql_mode),

@@ -337,7 +337,7 @@ impl Link {
         matches!(&self.route, Route::Ring(end) if end.is_ready(wants))
     }
 
-    /// OptionKind what has come; false at the end.
+    /// Takes what has come; false at the end.
     fn receive(&mut self, buffer: &mut [u8]) -> bool {
         let count = match &mut self.route {
             Route::Socket(socket) => {

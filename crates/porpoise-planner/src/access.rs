@@ -118,6 +118,8 @@ pub struct AccessList {
     expansions: Vec<ViewExpansion>,
     /// The views that are being bound, the innermost last.
     views: Vec<Arc<View>>,
+    /// The views whose definers' privileges count, whatever these views name.
+    of_definers: Vec<Arc<View>>,
 }
 
 #[derive(Clone, Default)]
@@ -180,6 +182,9 @@ impl AccessList {
     /// What is named from here on is named by this view.
     pub fn enter_view(&mut self, view: &Arc<View>) {
         self.views.push(Arc::clone(view));
+        if !view.invoker && !self.of_definers.iter().any(|known| known.id == view.id) {
+            self.of_definers.push(Arc::clone(view));
+        }
     }
 
     /// The end of the view entered last.
@@ -279,7 +284,7 @@ impl AccessList {
 
     /// All accesses noted, with what suffices for them worked out.
     pub fn finish(self) -> Accesses {
-        Accesses::new(self.accesses)
+        Accesses::new(self.accesses, self.of_definers)
     }
 }
 
@@ -287,24 +292,34 @@ impl AccessList {
 #[derive(Clone, Debug, Default)]
 pub struct Accesses {
     list: Vec<Access>,
+    /// The views with SQL SECURITY DEFINER that were entered.
+    of_definers: Vec<Arc<View>>,
     /// What suffices if it is granted globally to the session's user; `None` where others'
     /// privileges count as well.
     enough: Option<Set>,
 }
 
 impl Accesses {
-    fn new(list: Vec<Access>) -> Accesses {
-        let of_session = |access: &Access| matches!(access.authority, Authority::Session);
-        let enough = list.iter().all(of_session).then(|| {
+    fn new(list: Vec<Access>, of_definers: Vec<Arc<View>>) -> Accesses {
+        let enough = of_definers.is_empty().then(|| {
             list.iter()
                 .fold(Set::NONE, |set, access| set.with(access.enough()))
         });
-        Accesses { list, enough }
+        Accesses {
+            list,
+            of_definers,
+            enough,
+        }
     }
 
     /// Every access, in the order in which the statement names tables and views.
     pub fn iter(&self) -> impl Iterator<Item = &Access> {
         self.list.iter()
+    }
+
+    /// The views whose definers have to exist, even where a view names no table.
+    pub fn of_definers(&self) -> &[Arc<View>] {
+        &self.of_definers
     }
 
     /// Whether these global privileges of the session's user allow all of it.

@@ -38,25 +38,30 @@ pub fn triggers(
 }
 
 /// The variables that a program has as they were when it was created.
-static REMEMBERED: LazyLock<[Option<Position>; 4]> = LazyLock::new(|| {
+static REMEMBERED: LazyLock<[Option<Position>; 6]> = LazyLock::new(|| {
     [
         "sql_mode",
         "character_set_client",
         "character_set_connection",
         "collation_connection",
+        "character_set_database",
+        "collation_database",
     ]
     .map(variables::find)
 });
 
 /// The values that the program's session is to have.
-fn remembered(routine: &Routine) -> [&str; 4] {
+fn remembered(routine: &Routine) -> [&str; 6] {
     let record = &routine.record;
     let charset = connection_collation(routine).map_or("utf8mb4", |own| own.charset().name());
+    let of_schema = collation(routine);
     [
         &record.sql_mode,
         &record.client_charset,
         charset,
         &record.connection_collation,
+        of_schema.charset().name(),
+        of_schema.name(),
     ]
 }
 
@@ -65,17 +70,18 @@ fn connection_collation(routine: &Routine) -> Option<Collation> {
 }
 
 /// Whether a session has the settings that a program was created with. It is asked before and after
-/// each call: the character set is left out, as it is the collation's.
+/// each call: the character sets are left out, as they are the collations'.
 pub fn has_settings_of(routine: &Routine, session: &SessionVars) -> bool {
     let record = &routine.record;
-    let [mode, client, _, collation] = &*REMEMBERED;
+    let [mode, client, _, connection, _, database] = &*REMEMBERED;
     let is_same = |position: &Option<Position>, value: &str| {
         position.is_none_or(|position| match &session.variables[position] {
             Value::Text(now) => now == value,
             _ => false,
         })
     };
-    is_same(collation, &record.connection_collation)
+    is_same(connection, &record.connection_collation)
+        && is_same(database, collation(routine).name())
         && is_same(client, &record.client_charset)
         && is_same(mode, &record.sql_mode)
 }

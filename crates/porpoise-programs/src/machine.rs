@@ -58,6 +58,14 @@ pub trait Host {
         statement: &SqlStatement,
         values: &[Value],
     ) -> Result<Rows>;
+    /// Ends the rows that a failed statement has begun to send: a handler goes on. Where none does the
+    /// error ends them.
+    ///
+    /// # Errors
+    /// Where the client is gone.
+    fn end_begun_rows(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Calls a procedure; returns it and what its OUT parameters have, by argument.
     ///
     /// # Errors
@@ -506,6 +514,7 @@ impl<'p> Machine<'p> {
         else {
             return Err(error);
         };
+        host.end_begun_rows()?;
         let vars = host.vars_mut();
         vars.warn(Level::Error, error.into_condition());
         vars.row_count = -1;

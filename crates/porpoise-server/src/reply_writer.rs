@@ -391,6 +391,10 @@ impl Reply for ReplyWriter<'_> {
         Ok(())
     }
 
+    fn expect_more(&mut self) {
+        self.format.status |= Status::MORE_RESULTS_EXISTS;
+    }
+
     fn more_follows(&mut self) {
         self.end_previous();
     }

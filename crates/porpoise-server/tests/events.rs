@@ -125,3 +125,14 @@ fn an_event_may_do_what_its_definer_may_and_can_be_killed() {
     eventually(|| root.query(ran).value() == "2");
     assert_eq!(count(&mut root, "shop.done"), 0);
 }
+
+#[test]
+fn what_an_event_selects_goes_nowhere() {
+    let server = start(&[]);
+    let mut root = server.root();
+    let create = format!(
+        "CREATE EVENT shop.selects ON SCHEDULE EVERY 1 HOUR DO BEGIN SELECT 1; SHOW TABLES; {NOTE}; END"
+    );
+    all_ok(&mut root, &[&create]);
+    eventually(|| count(&mut root, "shop.done") == 1);
+}

@@ -695,6 +695,8 @@ fn a_prepared_call_returns_its_out_parameters_in_a_row_of_their_own() {
         );
         assert!(end(7 + 2 * eof).contains(more | Status::PS_OUT_PARAMS));
         if !deprecates_eof {
+            // libmariadb asks here, before it has read the rows, whether more results follow.
+            assert!(end(2).contains(more));
             assert!(end(6 + 1).contains(more | Status::PS_OUT_PARAMS));
         }
         let ok =
@@ -707,6 +709,52 @@ fn a_prepared_call_returns_its_out_parameters_in_a_row_of_their_own() {
     let packets = packets_of_prepared_call(&mut client, 5);
     assert_eq!(packets[4][0], 0);
     assert_eq!(client.query("SELECT 1").value(), "1");
+}
+
+#[test]
+fn what_begins_a_results_rows_tells_that_another_follows() {
+    let server = start();
+    let mut client = RawClient::local(&server.socket()).unwrap();
+    client.capabilities -= Capabilities::DEPRECATE_EOF;
+    let mut client = client.login("root", "").unwrap();
+    assert!(client.query(TWICE).is_ok());
+    let more = Status::MORE_RESULTS_EXISTS;
+    // The number of columns, their definition, an end, a row, an end; OK.
+    for (sql, packets, follows) in [
+        ("CALL test.twice(1, @x)", 6, true),
+        ("SELECT 1; DO 1", 6, true),
+        ("SELECT 1; ", 5, false),
+    ] {
+        client.send_query(sql);
+        let packets: Vec<_> = (0..packets).map(|_| client.packet().unwrap().1).collect();
+        for end in [2, 4] {
+            let end =
+                porpoise_protocol::reply::parse_end_of_rows(&packets[end], client.capabilities);
+            assert_eq!(end.unwrap().status.contains(more), follows, "{sql}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_procedure_that_fails_end_with_the_error() {
+    let server = start();
+    let client = RawClient::local(&server.socket()).unwrap();
+    let mut client = client.login("root", "").unwrap();
+    for sql in [
+        "CREATE TABLE test.three AS SELECT 1 AS a UNION SELECT 2 UNION SELECT 3",
+        "CREATE FUNCTION test.fails(a INT) RETURNS INT DETERMINISTIC \
+         IF a = 2 THEN SIGNAL SQLSTATE '45000'; ELSE RETURN a; END IF",
+        "CREATE PROCEDURE test.shows() SELECT test.fails(a) FROM test.three",
+        "CREATE PROCEDURE test.handles() BEGIN \
+         DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SELECT 'handled'; CALL test.shows(); END",
+    ] {
+        assert!(client.query(sql).is_ok(), "{sql}");
+    }
+    assert_eq!(client.query("CALL test.shows()").error_number(), 1644);
+    // A handler goes on behind the rows that there were.
+    assert_eq!(client.query("CALL test.handles()").value(), "1");
+    assert_eq!(client.receive().value(), "handled");
+    assert!(client.receive().is_ok());
 }
 
 #[test]

@@ -461,6 +461,9 @@ fn check_accesses(state: &SessionState, accounts: &Accounts, accesses: &Accesses
             None => missing.error(state, access),
         });
     }
+    for view in accesses.of_definers() {
+        definer_grants(state, accounts, view, &own)?;
+    }
     Ok(())
 }
 

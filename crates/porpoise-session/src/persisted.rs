@@ -93,6 +93,14 @@ impl PersistedVariables {
         })
     }
 
+    /// None, whatever the file has: the next change replaces it.
+    pub fn none(folder: Option<&Path>) -> PersistedVariables {
+        PersistedVariables {
+            folder: folder.map(Path::to_path_buf),
+            values: Mutex::default(),
+        }
+    }
+
     /// All of them, by name.
     pub fn all(&self) -> Vec<(String, String)> {
         let values = self.values.lock();

@@ -97,6 +97,18 @@ impl XaBranches {
         self.0.lock().insert(name_of(xid), prepared);
     }
 
+    /// Whether a branch of that name and format is prepared, and no other session is at it.
+    pub fn is_prepared(&self, xid: &Xid, session: u64) -> bool {
+        let branches = self.0.lock();
+        let found = branches.get(&name_of(xid));
+        found.is_some_and(|found| match found {
+            Branch::Prepared(known, branch) => {
+                known == xid && branch.owner.is_none_or(|owner| owner == session)
+            }
+            Branch::Taken => false,
+        })
+    }
+
     /// Takes a prepared branch out, to be ended by a session. `None` if there is none of that name
     /// and format that no other session is at.
     pub fn take_prepared(&self, xid: &Xid, session: u64) -> Option<Box<PreparedBranch>> {

@@ -604,6 +604,9 @@ impl<'a> Parser<'a> {
 
     /// The name of a schema or table.
     fn table_ident(&mut self) -> Result<Ident> {
+        if self.at_no_space_call() {
+            return Err(self.syntax_error());
+        }
         let name = self.ident()?;
         Ok(self.folded(name))
     }

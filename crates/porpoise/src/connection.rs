@@ -213,7 +213,7 @@ impl Statement<'_> {
 
 impl Drop for Statement<'_> {
     fn drop(&mut self) {
-        // InProcessServer another statement it stays until the connection ends.
+        // Inside another statement it stays until the connection ends.
         if let Ok(mut backend) = self.connection.backend.try_borrow_mut() {
             backend.close_statement(self.id);
         }

@@ -179,13 +179,20 @@ pub fn lettered(letter: char) -> Option<&'static Command> {
 pub fn argument<'l>(command: &Command, rest: &'l str, delimiter: &str) -> &'l str {
     let rest = rest.trim();
     if command.action == Action::Delimiter {
-        return rest.split_whitespace().next().unwrap_or_default();
+        return quoted_or_word(rest);
     }
     let rest = rest.strip_suffix(delimiter).unwrap_or(rest).trim();
     let quoted = ['`', '\'', '"']
         .into_iter()
         .find_map(|quote| rest.strip_prefix(quote)?.strip_suffix(quote));
     quoted.unwrap_or(rest)
+}
+
+/// What stands in quotes, else the first word.
+fn quoted_or_word(rest: &str) -> &str {
+    let within = |quote: char| Some(rest.strip_prefix(quote)?.split_once(quote)?.0);
+    let quoted = ['`', '\'', '"'].into_iter().find_map(within);
+    quoted.unwrap_or_else(|| rest.split_whitespace().next().unwrap_or_default())
 }
 
 /// The list that `help` shows.

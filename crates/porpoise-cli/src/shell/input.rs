@@ -22,11 +22,11 @@ pub enum Item {
         line: usize,
     },
     /// A backslash and a letter that is no command's.
-    Unknown(char),
+    Unknown { letter: char, line: usize },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InProcessServer {
+enum Inside {
     Nothing,
     Quotes(char),
     Comment,
@@ -37,7 +37,7 @@ enum InProcessServer {
 pub struct Input {
     pub delimiter: String,
     buffer: String,
-    inside: InProcessServer,
+    inside: Inside,
     line: usize,
     began: usize,
 }
@@ -47,7 +47,7 @@ impl Input {
         Input {
             delimiter: delimiter.into(),
             buffer: String::new(),
-            inside: InProcessServer::Nothing,
+            inside: Inside::Nothing,
             line: 0,
             began: 0,
         }
@@ -55,7 +55,7 @@ impl Input {
 
     /// A statement, a quote or a comment has begun and not ended.
     pub fn is_open(&self) -> bool {
-        self.inside != InProcessServer::Nothing || !self.buffer.trim().is_empty()
+        self.inside != Inside::Nothing || !self.buffer.trim().is_empty()
     }
 
     /// What has been typed of a statement.
@@ -65,10 +65,10 @@ impl Input {
 
     pub fn clear(&mut self) {
         self.buffer.clear();
-        self.inside = InProcessServer::Nothing;
+        self.inside = Inside::Nothing;
     }
 
-    /// OptionKind one line, without its end.
+    /// Takes one line, without its end; returns what it completes.
     pub fn feed(&mut self, line: &str) -> Vec<Item> {
         let mut items = Vec::new();
         self.line += 1;
@@ -82,35 +82,40 @@ impl Input {
         while let Some(next) = rest.chars().next() {
             let mut taken = next.len_utf8();
             match self.inside {
-                InProcessServer::Comment => {
+                Inside::Comment => {
                     if rest.starts_with("*/") {
-                        self.inside = InProcessServer::Nothing;
+                        self.inside = Inside::Nothing;
                         taken = 2;
                     }
                     self.push(&rest[..taken]);
                 }
-                InProcessServer::Quotes(quote) => {
+                Inside::Quotes(quote) => {
                     if next == '\\' && quote != '`' {
                         taken += rest[taken..].chars().next().map_or(0, char::len_utf8);
                     } else if next == quote {
-                        self.inside = InProcessServer::Nothing;
+                        self.inside = Inside::Nothing;
                     }
                     self.push(&rest[..taken]);
                 }
-                InProcessServer::Nothing if rest.starts_with(&self.delimiter) => {
+                Inside::Nothing if rest.starts_with(&self.delimiter) => {
                     taken = self.delimiter.len();
                     self.end(false, &mut items);
                 }
-                InProcessServer::Nothing => match next {
+                Inside::Nothing => match next {
                     '\\' => taken = self.backslash(rest, &mut items),
                     '#' => break,
                     '-' if is_comment(rest) => break,
                     '\'' | '"' | '`' => {
-                        self.inside = InProcessServer::Quotes(next);
+                        self.inside = Inside::Quotes(next);
+                        self.push(&rest[..taken]);
+                    }
+                    // `/*!` and `/*+` hold statements' text: quotes and delimiters count there.
+                    '/' if rest.starts_with("/*!") || rest.starts_with("/*+") => {
+                        taken = 3;
                         self.push(&rest[..taken]);
                     }
                     '/' if rest.starts_with("/*") => {
-                        self.inside = InProcessServer::Comment;
+                        self.inside = Inside::Comment;
                         taken = 2;
                         self.push("/*");
                     }
@@ -179,7 +184,10 @@ impl Input {
                     return rest.len();
                 }
                 Some(command) => items.push(self.command(command, "")),
-                None => items.push(Item::Unknown(letter)),
+                None => items.push(Item::Unknown {
+                    letter,
+                    line: self.line,
+                }),
             },
         }
         taken
@@ -221,7 +229,7 @@ mod tests {
                 Item::Command {
                     command, argument, ..
                 } => format!("[{} {argument}]", command.name),
-                Item::Unknown(letter) => format!("[? {letter}]"),
+                Item::Unknown { letter, .. } => format!("[? {letter}]"),
             })
             .collect()
     }
@@ -237,6 +245,11 @@ mod tests {
             cut("SELECT 1 /* ; \n ; */ + 1;"),
             ["SELECT 1 /* ; \n ; */ + 1"]
         );
+        assert_eq!(
+            cut("/*!50003 SELECT '*/;' */;\nSELECT 2;"),
+            ["/*!50003 SELECT '*/;' */", "SELECT 2"]
+        );
+        assert_eq!(cut("/*!50003 SELECT 1; */;"), ["/*!50003 SELECT 1", "*/"]);
         assert_eq!(cut("-- one; two\nSELECT 1 # three;\n;"), ["SELECT 1"]);
         assert_eq!(cut("SELECT 5--1;"), ["SELECT 5--1"]);
         assert_eq!(cut(";;\n  ;"), Vec::<String>::new());
@@ -270,6 +283,15 @@ mod tests {
                 "[delimiter //]",
                 "SELECT 1; SELECT 2",
                 "[delimiter ;]",
+                "SELECT 3"
+            ]
+        );
+        assert_eq!(
+            cut("DELIMITER 'end' of it\nSELECT 1; SELECT 2 end\nDELIMITER \"; ;\"\nSELECT 3; ;"),
+            [
+                "[delimiter end]",
+                "SELECT 1; SELECT 2",
+                "[delimiter ; ;]",
                 "SELECT 3"
             ]
         );

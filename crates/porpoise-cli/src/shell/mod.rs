@@ -318,8 +318,8 @@ impl Shell {
                     argument,
                     line,
                 } => self.obey(command, &argument, line, input),
-                Item::Unknown(letter) => {
-                    eprintln!("ERROR: Unknown command '\\{letter}'.");
+                Item::Unknown { letter, line } => {
+                    self.complain(&format!("Unknown command '\\{letter}'."), line);
                     Ok(())
                 }
             };
@@ -329,6 +329,14 @@ impl Shell {
             }
         }
         Ok(())
+    }
+
+    /// Says what is wrong with a command; in a script with its line.
+    fn complain(&self, what: &str, line: usize) {
+        match self.interactive {
+            true => eprintln!("ERROR: {what}"),
+            false => eprintln!("ERROR at line {line}: {what}"),
+        }
     }
 
     // ── statements ──────────────────────────────────────────────────────────────────────────────
@@ -445,10 +453,13 @@ impl Shell {
             Action::Go { .. } => {}
             Action::Quit => return Err(End::Asked),
             Action::Delimiter if argument.is_empty() => {
-                eprintln!("DELIMITER must be followed by a 'delimiter' character or string");
+                self.complain(
+                    "DELIMITER must be followed by a 'delimiter' character or string",
+                    line,
+                );
             }
             Action::Delimiter if argument.contains('\\') => {
-                eprintln!("DELIMITER cannot contain a backslash character");
+                self.complain("DELIMITER cannot contain a backslash character", line);
             }
             Action::Delimiter => {
                 self.delimiter = argument.to_string();

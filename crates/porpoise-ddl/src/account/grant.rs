@@ -282,7 +282,10 @@ impl AccountStatement<'_> {
             let catalog = self.shared.catalog.load();
             return match catalog.program(&routine.schema, kind, &routine.name) {
                 Some(_) => Ok(()),
-                None => Err(Error::routine_does_not_exist(kind.name(), &routine.name)),
+                None => {
+                    let kind = "FUNCTION or PROCEDURE";
+                    Err(Error::routine_does_not_exist(kind, &routine.name))
+                }
             };
         }
         let Target::Table(schema, table) = &spec.target else {

@@ -152,6 +152,7 @@ fn other(
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
     use ast::Statement as S;
+    let mut affected_rows = 0;
     match statement {
         S::Show(what) => {
             let shown = show::show(session.show_context(), what)?;
@@ -254,8 +255,7 @@ fn other(
         }
         S::ChangeServer(change) => {
             let (servers, store) = (&session.shared.servers, &session.shared.store);
-            let altered = servers.change(store, change)?;
-            session.state.row_count = i64::from(altered);
+            affected_rows = u64::from(servers.change(store, change)?);
         }
         S::DropServer { if_exists, name } => {
             let (servers, store) = (&session.shared.servers, &session.shared.store);
@@ -263,6 +263,7 @@ fn other(
             if !dropped && !if_exists {
                 return Err(Error::foreign_server_does_not_exist(&**name));
             }
+            affected_rows = u64::from(dropped);
         }
         S::Component { install, urns } => {
             let shared = &session.shared;
@@ -294,7 +295,9 @@ fn other(
         S::Unsupported { what, .. } => return Err(Error::not_supported_yet(what)),
         _ => return Err(Error::not_supported_yet("this statement")),
     }
+    session.state.row_count = affected_rows as i64;
     reply.ok(&Completion {
+        affected_rows,
         warnings: session.state.warning_count(),
         ..Completion::default()
     })?;

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use porpoise_catalog::program::ProgramRecord;
 use porpoise_core::error::{Error, Result};
-use porpoise_core::memory::MemoryAccount;
+use porpoise_core::reply::Unread;
 use porpoise_core::variables::{self, Reads};
 use porpoise_ddl::event::SaidSchedule;
-use porpoise_executor::stored::ProgramRows;
 use porpoise_mdl::process::Command;
 use porpoise_programs::routine::find_event;
 use porpoise_sql::ast;
@@ -121,8 +120,8 @@ impl Session {
             return Ok(());
         };
         let held = callee.enter(&mut self.state, &shared.accounts)?;
-        let account: Arc<MemoryAccount> = Arc::clone(&self.state.memory);
-        let mut nobody = ProgramRows::new(account);
+        // Rows that the body selects go nowhere.
+        let mut nobody = Unread;
         let mut host = SessionHost::new(self, catalog, &mut nobody);
         let ran = callee.run(Vec::new(), &mut host);
         let commit = host.take_commit();

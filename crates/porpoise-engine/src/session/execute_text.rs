@@ -327,6 +327,9 @@ impl Session {
             }
             rest = sql.len();
         }
+        if rest < sql.len() {
+            reply.expect_more();
+        }
         if parsed.placeholders > 0 {
             return Err(syntax_error_near(sql, parsed.span.start as usize));
         }

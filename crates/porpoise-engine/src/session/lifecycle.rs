@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use compact_str::CompactString;
 use hashbrown::HashMap;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables;
@@ -115,6 +116,27 @@ impl Session {
         self.state_changes.schema = Some(schema);
         self.state_changes.state_changed = true;
         Ok(())
+    }
+
+    /// Has another schema, or none, for a statement that was prepared there; returns the current one.
+    pub(super) fn enter_schema(&mut self, schema: Option<CompactString>) -> Option<CompactString> {
+        let catalog = self.shared.catalog.load();
+        let found = schema.as_ref().and_then(|schema| catalog.schema(schema));
+        match found.map(|entry| entry.schema.collation) {
+            Some(collation) => variables::set_database_collation(collation, &mut self.state),
+            None => variables::forget_database_collation(&mut self.state),
+        }
+        std::mem::replace(&mut self.state.schema, schema)
+    }
+
+    /// Has the schema again that was current before [`enter_schema`](Session::enter_schema), if it
+    /// is still there.
+    pub(super) fn leave_schema(&mut self, held: Option<CompactString>) {
+        let catalog = self.shared.catalog.load();
+        let held = held.filter(|schema| catalog.schema(schema).is_some());
+        drop(catalog);
+        self.control.set_schema(held.clone());
+        self.enter_schema(held);
     }
 
     /// COM_RESET_CONNECTION: as if just connected, without authenticating again.

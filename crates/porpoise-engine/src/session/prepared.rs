@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use compact_str::CompactString;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::memory::Charge;
 use porpoise_core::reply::{Reply, ResultColumn};
@@ -71,6 +72,8 @@ pub(crate) struct PreparedStatement {
     /// How deep the statement nests.
     depth: u32,
     sql: Arc<[u8]>,
+    /// The schema in which it looks for names, whichever is current as it runs.
+    schema: Option<CompactString>,
     placeholders: usize,
     /// What each execution counts as.
     command: Option<CountedCommand>,
@@ -170,6 +173,7 @@ impl Session {
             statement: Arc::new(parsed.statement),
             depth: parsed.depth,
             sql: sql.into(),
+            schema: self.state.schema.clone(),
             placeholders,
             last: None,
         };
@@ -254,6 +258,7 @@ impl Session {
         ran
     }
 
+    /// Runs a prepared statement in the schema that was current when it was prepared.
     pub(crate) fn execute_prepared(
         &mut self,
         id: u32,
@@ -264,6 +269,10 @@ impl Session {
         let Some(prepared) = self.prepared.get(&id) else {
             return Err(Error::unknown_statement_handler(id, "EXECUTE"));
         };
+        if prepared.schema != self.state.schema {
+            let schema = prepared.schema.clone();
+            return self.execute_elsewhere(schema, id, parameters, reply);
+        }
         if prepared.placeholders != parameters.len() {
             return Err(Error::wrong_arguments("EXECUTE"));
         }
@@ -346,6 +355,23 @@ impl Session {
             prepared.last = Some((types, context_hash, cached.clone()));
         }
         self.execute_cached_plan(&cached, &catalog, &[], None, parameters, reply)
+    }
+
+    /// Runs a prepared statement in its own schema, which isn't the current one.
+    #[cold]
+    fn execute_elsewhere(
+        &mut self,
+        schema: Option<CompactString>,
+        id: u32,
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        let told = self.state_changes.schema.take();
+        let held = self.enter_schema(schema);
+        let ran = self.execute_prepared(id, parameters, reply);
+        self.leave_schema(held);
+        self.state_changes.schema = told;
+        ran
     }
 
     /// Forgets a prepared statement: COM_STMT_CLOSE. A number that is not known is passed over.

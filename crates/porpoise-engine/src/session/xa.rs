@@ -292,6 +292,14 @@ impl Session {
     /// XA COMMIT: of the session's own branch with ONE PHASE, or of a prepared one.
     fn xa_commit(&mut self, xid: &Xid, one_phase: bool) -> Result<Option<Commit>> {
         let Some(branch) = self.transaction.branch(xid) else {
+            // ONE PHASE is for what isn't prepared: a branch that its session is at.
+            if one_phase {
+                self.check_at_no_branch()?;
+                return Err(match self.shared.xa.is_prepared(xid, self.id()) {
+                    true => Error::xa_wrong_state(XaState::Prepared.name()),
+                    false => Error::xa_unknown(),
+                });
+            }
             return self.end_prepared(xid, true).map(|()| None);
         };
         match branch.state {
@@ -339,10 +347,16 @@ impl Session {
 
     /// Ends a prepared branch that no session is at.
     fn end_prepared(&mut self, xid: &Xid, commits: bool) -> Result<()> {
-        if self.transaction.xa.is_some() || self.transaction.is_local() {
-            return Err(Error::xa_wrong_state(self.transaction.state_name()));
-        }
+        self.check_at_no_branch()?;
         self.end_taken(xid, commits)
+    }
+
+    /// Refuses what a session that has a transaction can't do to another's branch.
+    fn check_at_no_branch(&self) -> Result<()> {
+        match self.transaction.xa.is_some() || self.transaction.is_local() {
+            true => Err(Error::xa_wrong_state(self.transaction.state_name())),
+            false => Ok(()),
+        }
     }
 
     /// Ends the prepared branch that the session is at.

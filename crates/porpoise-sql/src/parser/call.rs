@@ -197,7 +197,26 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
     }))
 }
 
+fn is_no_space_function(name: &[u8]) -> bool {
+    let mut functions = NO_SPACE_FUNCTIONS.iter();
+    functions.any(|function| function.as_bytes().eq_ignore_ascii_case(name))
+}
+
 impl Parser<'_> {
+    /// Whether the current word is a function's and can't be a name: `count(`.
+    pub(super) fn at_no_space_call(&mut self) -> bool {
+        self.kind() == TokenKind::Word
+            && self.tok(1).token.kind == TokenKind::LeftParen
+            && self.has_touching_parenthesis()
+            && is_no_space_function(self.text())
+    }
+
+    /// Whether a parenthesis behind the current word belongs to it.
+    fn has_touching_parenthesis(&mut self) -> bool {
+        let touches = self.tok(1).token.start == self.tok(0).token.end;
+        touches || self.modes.has(Modes::IGNORE_SPACE)
+    }
+
     /// A column, or a call of a function.
     pub(super) fn name_or_call(&mut self) -> Result<Expr> {
         let tok = self.tok(0);
@@ -208,9 +227,7 @@ impl Parser<'_> {
             }
             if next.kind == TokenKind::LeftParen {
                 let name = self.text().to_ascii_lowercase();
-                let touching = next.start == tok.token.end || self.modes.has(Modes::IGNORE_SPACE);
-                let special = NO_SPACE_FUNCTIONS.iter().any(|t| t.as_bytes() == name);
-                return match special && !touching {
+                return match is_no_space_function(&name) && !self.has_touching_parenthesis() {
                     true => self.stored_call(),
                     false => self.named_call(&name),
                 };

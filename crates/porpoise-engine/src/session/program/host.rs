@@ -36,6 +36,8 @@ pub(in crate::session) struct SessionHost<'s> {
     reply: &'s mut dyn Reply,
     /// The last commit: what comes next waits for it.
     commit: Option<Commit>,
+    /// The statement that failed last has begun to send rows.
+    has_begun_rows: bool,
 }
 
 impl<'s> SessionHost<'s> {
@@ -49,6 +51,7 @@ impl<'s> SessionHost<'s> {
             catalog,
             reply,
             commit: None,
+            has_begun_rows: false,
         }
     }
 
@@ -157,15 +160,21 @@ impl Host for SessionHost<'_> {
         let executed = self.session.replan_if_stale(|session| {
             session.execute_step(program, statement, values, &mut reply)
         });
-        if executed.is_err() && reply.is_open {
-            reply.inner.abandon_rows()?;
-            reply.inner.more_follows();
-        }
+        let has_begun_rows = executed.is_err() && reply.is_open;
         let rows = reply.rows;
+        self.has_begun_rows = has_begun_rows;
         let executed = executed.map(|commit| self.commit = commit);
         let rows = rows.of_ended(executed)?;
         self.catalog = self.session.shared.catalog.load_full();
         Ok(rows)
+    }
+
+    fn end_begun_rows(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.has_begun_rows) {
+            self.reply.abandon_rows()?;
+            self.reply.more_follows();
+        }
+        Ok(())
     }
 
     fn call(
@@ -354,6 +363,15 @@ impl Reply for StatementReply<'_> {
         self.inner.end_rows(completion)?;
         self.inner.more_follows();
         Ok(())
+    }
+
+    fn abandon_rows(&mut self) -> Result<()> {
+        self.is_open = false;
+        self.inner.abandon_rows()
+    }
+
+    fn more_follows(&mut self) {
+        self.inner.more_follows();
     }
 
     fn values(&mut self, values: Vec<Typed>) -> Result<()> {

@@ -96,6 +96,9 @@ impl Session {
         let context = self.context(&catalog, sql, types);
         let program = compile::compile_statement(statement, sql.into(), &context)?;
         let is_call = matches!(statement, ast::Statement::Call { .. });
+        if is_call {
+            reply.expect_more();
+        }
         let mut machine = Machine::new(&program, parameters.to_vec());
         let mut host = SessionHost::new(self, catalog, reply);
         let ran = machine.run(&mut host);
