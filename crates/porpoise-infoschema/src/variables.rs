@@ -11,6 +11,9 @@ use porpoise_types::DateTime;
 
 use super::*;
 
+/// What `Innodb_page_size` says, and what memory is counted in.
+const PAGE_BYTES: u64 = 16 << 10;
+
 const NAME_AND_VALUE: &[ColumnRow] = &[
     ("VARIABLE_NAME", name, false),
     ("VARIABLE_VALUE", wide, true),
@@ -146,11 +149,19 @@ fn counters(
         ),
         ("Innodb_row_lock_waits", stats.lock_waits.to_string()),
         ("Innodb_deadlocks", stats.deadlocks.to_string()),
-        ("Innodb_page_size", "16384".to_string()),
+        ("Innodb_page_size", PAGE_BYTES.to_string()),
         ("Porpoise_commits", stats.commits.to_string()),
         ("Porpoise_block_bytes", stats.block_bytes.to_string()),
         ("Porpoise_version_bytes", stats.version_bytes.to_string()),
     ];
+    counters.extend(
+        buffer_pool(
+            stats.block_bytes,
+            stats.version_bytes,
+            exec.engine.variables.cache_bytes() as u64,
+        )
+        .map(|(name, value)| (name, value.to_string())),
+    );
     let moment = |seconds: u64| {
         let micros = i64::try_from(seconds)
             .unwrap_or(0)
@@ -172,6 +183,26 @@ fn counters(
             .server_facts(&|name| lookup.wants_variable(name)),
     );
     counters
+}
+
+/// The memory that rows have, counted as InnoDB counts it (MySQL 8.4 manual, 7.1.10). Versions, which
+/// the next checkpoint writes, are what its dirty pages are, and blocks of rows what its clean ones
+/// are; what has been given for the cache and neither takes is free.
+fn buffer_pool(block_bytes: u64, version_bytes: u64, cache_bytes: u64) -> [(&'static str, u64); 6] {
+    let bytes = block_bytes + version_bytes;
+    let pages = bytes.div_ceil(PAGE_BYTES);
+    let total = (cache_bytes / PAGE_BYTES).max(pages);
+    [
+        ("Innodb_buffer_pool_bytes_data", bytes),
+        ("Innodb_buffer_pool_bytes_dirty", version_bytes),
+        ("Innodb_buffer_pool_pages_data", pages),
+        (
+            "Innodb_buffer_pool_pages_dirty",
+            version_bytes.div_ceil(PAGE_BYTES),
+        ),
+        ("Innodb_buffer_pool_pages_free", total - pages),
+        ("Innodb_buffer_pool_pages_total", total),
+    ]
 }
 
 /// Sends the counters, with those of statements (`Com_…`) in the order of [`NAMES`].
