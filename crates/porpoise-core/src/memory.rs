@@ -826,6 +826,7 @@ mod tests {
         account.set_connection_limit(8 << 20);
         let refused = charge.add(&account, 9 * MIB).unwrap_err();
         assert!(refused.is(ErrorKind::ConnectionMemoryLimit), "{refused}");
+        account.set_tracked(true);
         let beside = Arc::new(account.with_same_limits());
         let mut others = Charge::default();
         others.add(&beside, 5 * MIB).unwrap();

@@ -106,8 +106,8 @@ fn applied_field<'a>(table: &'a str, name: &str) -> Option<&'a str> {
 
 /// The method that a row of the table tells of a new value.
 fn applied_method<'a>(table: &'a str, name: &str) -> Option<&'a str> {
-    let called = applied(table, name)?.split_once("(unsigned(v))")?.0;
-    called.rsplit('.').next()
+    let called = applied(table, name)?.split_once("unsigned(v)")?.0;
+    called.rsplit_once('(')?.0.rsplit('.').next()
 }
 
 #[test]
