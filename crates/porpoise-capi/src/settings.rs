@@ -516,6 +516,7 @@ impl Settings {
             versions: text(&self.tls_version).map(Into::into),
             fingerprints,
             system_cas: true,
+            always_full: false,
         })
     }
 
