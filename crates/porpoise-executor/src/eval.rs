@@ -4,10 +4,11 @@
 //! computed in, so each case here is short. NULL is a value like any other until an operator says
 //! what it means.
 
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use porpoise_core::error::{Condition, Error, Level, Result};
-use porpoise_core::memory::Charge;
+use porpoise_core::memory::{Charge, MemoryAccount};
 use porpoise_core::variables::user_variable_value;
 use porpoise_expr::cast::cast_value;
 use porpoise_expr::compare::comparison;
@@ -220,19 +221,52 @@ impl IsOver for Statement {
     }
 }
 
+/// Such work that is charged for what it makes.
+struct LongWork {
+    statement: Statement,
+    account: Arc<MemoryAccount>,
+    charge: RefCell<Charge>,
+    refused: OnceCell<Error>,
+}
+
+impl LongWork {
+    fn of(exec: &Exec<'_>) -> LongWork {
+        LongWork {
+            statement: Statement(Arc::clone(&exec.vars().interrupt)),
+            account: Arc::clone(&exec.session.memory),
+            charge: RefCell::default(),
+            refused: OnceCell::new(),
+        }
+    }
+}
+
+impl IsOver for LongWork {
+    fn is_over(&self) -> bool {
+        self.statement.is_over()
+    }
+
+    fn refuses(&self, bytes: usize) -> bool {
+        let charged = self.charge.borrow_mut().add(&self.account, bytes);
+        charged.is_err_and(|error| self.refused.set(error).is_ok())
+    }
+}
+
 /// Does work on long values, which ends as soon as the statement is to.
 ///
 /// # Errors
-/// 1317, and those of the work.
+/// 1317, those of the work, and those of [`Charge::add`].
 #[cold]
 pub(crate) fn cancellable<T>(
     exec: &mut Exec<'_>,
     work: impl FnOnce(&mut Exec<'_>) -> Result<T>,
 ) -> Result<T> {
-    let statement = Arc::new(Statement(exec.vars().interrupt.clone()));
-    match cancel::cancellable(statement, || work(exec)) {
+    let asked = Arc::new(LongWork::of(exec));
+    match cancel::cancellable(asked.clone(), || work(exec)) {
         Ok(result) => result,
-        Err(Cancelled) => Err(Error::query_interrupted()),
+        Err(Cancelled) => {
+            let refused = asked.refused.get().cloned();
+            Err(refused.unwrap_or_else(Error::query_interrupted))
+        }
     }
 }
 

@@ -326,7 +326,7 @@ pub fn check_persist(state: &SessionState, variable: &Variable) -> Result<()> {
 }
 
 /// Session variables that not every session may set (MySQL 8.4 manual, 7.1.9.1, and the variables'
-/// own pages), by name.
+/// own pages; ours that protects others), by name.
 const RESTRICTED: &[&str] = &[
     "auto_increment_increment",
     "auto_increment_offset",
@@ -342,6 +342,7 @@ const RESTRICTED: &[&str] = &[
     "pseudo_thread_id",
     "sql_log_bin",
     "sql_log_off",
+    "statement_memory_limit",
 ];
 
 /// Whether the session may set its value of a variable (1227).

@@ -28,10 +28,16 @@ const STEPS: u32 = 4096;
 pub trait IsOver {
     /// Whether it is; asked on the thread that works.
     fn is_over(&self) -> bool;
+
+    /// Whether the work may not take so many bytes of memory more: it is over then.
+    fn refuses(&self, _bytes: usize) -> bool {
+        false
+    }
 }
 
 thread_local! {
     static ASKED: RefCell<Option<Arc<dyn IsOver>>> = const { RefCell::new(None) };
+    static MADE_BYTES: Cell<usize> = const { Cell::new(0) };
     static STEPS_LEFT: Cell<u32> = const { Cell::new(STEPS) };
 }
 
@@ -85,6 +91,20 @@ pub fn step() {
     }
 }
 
+/// A loop is about to make a part of a document, of so many bytes: a text of a megabyte can become a
+/// document of twenty.
+#[inline]
+pub fn made(bytes: usize) {
+    let made = MADE_BYTES.get() + bytes;
+    match made < SHORT_BYTES {
+        true => MADE_BYTES.set(made),
+        false => {
+            MADE_BYTES.set(0);
+            ask_for(made);
+        }
+    }
+}
+
 /// The parts of a long text, of [`SHORT_BYTES`] each.
 pub fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let parts = bytes.chunks(SHORT_BYTES).enumerate();
@@ -102,6 +122,18 @@ pub fn chars(text: &str) -> impl Iterator<Item = char> {
         passed(at, at + c.len_utf8());
         c
     })
+}
+
+#[cold]
+fn ask_for(bytes: usize) {
+    if cfg!(not(panic = "unwind")) {
+        return;
+    }
+    // It may wait, or be asked in between: nothing stays borrowed meanwhile.
+    let asked = ASKED.with_borrow(Clone::clone);
+    if asked.is_some_and(|asked| asked.refuses(bytes)) {
+        resume_unwind(Box::new(Cancelled));
+    }
 }
 
 #[cold]

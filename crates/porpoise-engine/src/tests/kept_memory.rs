@@ -197,6 +197,7 @@ fn limits_of_connections_are_not_for_administrators() {
     for variable in [
         "connection_memory_limit",
         "global_connection_memory_tracking",
+        "statement_memory_limit",
     ] {
         usual.fails(&format!("SET {variable} = DEFAULT"), 1227);
     }
@@ -212,4 +213,20 @@ fn limits_of_connections_are_not_for_administrators() {
     usual.fails("SET @b = REPEAT('x', 4000000)", 4082);
     drop((admin, usual));
     assert_eq!(db.rows(tracked), ["Global_connection_memory|0"]);
+}
+
+#[test]
+fn documents_are_charged_while_a_function_reads_them() {
+    let mut db = Db::new();
+    let long = "SELECT JSON_LENGTH(CONCAT('[', REPEAT('1,', 3000000), '1]'))";
+    assert_eq!(db.rows(long), ["3000001"]);
+    db.run("SET statement_memory_limit = 67108864");
+    for reads in [
+        long.to_string(),
+        long.replace("JSON_LENGTH", "JSON_PRETTY"),
+        "SELECT CAST(CONCAT('[', REPEAT('[],', 3000000), '1]') AS JSON) IS NULL".to_string(),
+    ] {
+        db.fails(&reads, 1037);
+    }
+    assert_eq!(db.rows("SELECT JSON_LENGTH('[1, 2]')"), ["2"]);
 }

@@ -57,6 +57,7 @@ impl Parser<'_> {
 
     fn value(&mut self, depth: usize) -> Parsed<JsonValue> {
         cancel::step();
+        cancel::made(size_of::<JsonValue>());
         match self.peek() {
             Some(b'{' | b'[') if depth == DEPTH_MAX => {
                 self.fail("The JSON document exceeds the maximum depth.")
