@@ -67,6 +67,21 @@ fn version_bytes(cache_bytes: u64, log_bytes: u64) -> u64 {
         .min(log_bytes / 2)
 }
 
+/// Those of the persisted values that a start sets. Of a variable that there isn't, which another
+/// version may have written, it goes on without (MySQL 8.4 manual, 7.1.9.3).
+fn known(mut persisted: Vec<(String, String)>) -> Vec<(String, String)> {
+    persisted.retain(|(name, _)| {
+        let is_known = porpoise_core::variables::find(name).is_some();
+        if !is_known {
+            tracing::warn!(
+                "Currently unknown variable '{name}' was read from the persisted config file"
+            );
+        }
+        is_known
+    });
+    persisted
+}
+
 impl Engine {
     /// Opens a database, making it if it isn't there.
     pub fn open(options: EngineOptions) -> Result<Engine> {
@@ -87,7 +102,7 @@ impl Engine {
             })?;
         let log_tables = LogTables::new(folder);
         if loads_persisted {
-            let kept = persisted.all();
+            let kept = known(persisted.all());
             if !kept.is_empty() {
                 given.extend(kept);
                 variables = GlobalVariables::new(&given)?;

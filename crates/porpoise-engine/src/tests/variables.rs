@@ -121,3 +121,20 @@ fn an_ok_packet_tells_what_last_insert_id_was_given() {
         assert_eq!(db.run(sql).last_insert_id, id, "{sql}");
     }
 }
+
+#[test]
+fn a_persisted_variable_that_there_is_not_keeps_no_start_from_happening() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut db = Db::in_folder(folder.path());
+    db.run("SET PERSIST max_connections = 77");
+    drop(db);
+    let file = folder.path().join("data/mysqld-auto.cnf");
+    let text = std::fs::read_to_string(&file).expect("read");
+    std::fs::write(&file, text.replace("max_connections", "no_such_one")).expect("written");
+    let mut db = Db::in_folder(folder.path());
+    assert_eq!(db.rows("SELECT @@max_connections"), ["151"]);
+    db.run("SET PERSIST wait_timeout = 60");
+    drop(db);
+    let text = std::fs::read_to_string(&file).expect("read");
+    assert!(text.contains("no_such_one") && text.contains("wait_timeout"));
+}
