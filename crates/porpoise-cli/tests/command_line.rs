@@ -407,7 +407,7 @@ fn option_files_of_mysql_and_mariadb_start_as_they_are() {
         ),
         (
             "tuned-mysql-8.0",
-            &["innodb_flush_method=O_DIRECT", "sort_buffer_size=4M"],
+            &["innodb_flush_method=O_DIRECT", "innodb_io_capacity=2000"],
         ),
     ] {
         let defaults = format!("--defaults-file={}", option_file(name));
