@@ -4,9 +4,9 @@
 //! computed in, so each case here is short. NULL is a value like any other until an operator says
 //! what it means.
 
-use std::cell::{OnceCell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use porpoise_core::error::{Condition, Error, Level, Result};
 use porpoise_core::memory::{Charge, MemoryAccount};
 use porpoise_core::variables::user_variable_value;
@@ -225,8 +225,8 @@ impl IsOver for Statement {
 struct LongWork {
     statement: Statement,
     account: Arc<MemoryAccount>,
-    charge: RefCell<Charge>,
-    refused: OnceCell<Error>,
+    charge: Mutex<Charge>,
+    refused: OnceLock<Error>,
 }
 
 impl LongWork {
@@ -234,8 +234,8 @@ impl LongWork {
         LongWork {
             statement: Statement(Arc::clone(&exec.vars().interrupt)),
             account: Arc::clone(&exec.session.memory),
-            charge: RefCell::default(),
-            refused: OnceCell::new(),
+            charge: Mutex::default(),
+            refused: OnceLock::new(),
         }
     }
 }
@@ -246,7 +246,7 @@ impl IsOver for LongWork {
     }
 
     fn refuses(&self, bytes: usize) -> bool {
-        let charged = self.charge.borrow_mut().add(&self.account, bytes);
+        let charged = self.charge.lock().add(&self.account, bytes);
         charged.is_err_and(|error| self.refused.set(error).is_ok())
     }
 }
