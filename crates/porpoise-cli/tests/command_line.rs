@@ -427,6 +427,8 @@ fn option_files_of_mysql_and_mariadb_start_as_they_are() {
         for option in without_effect {
             assert!(said.contains(option), "{name}: {said}");
         }
+        // It has one.
+        assert!(!said.contains("sort_buffer_size"), "{name}: {said}");
     }
 }
 

@@ -711,6 +711,29 @@ fn a_prepared_call_returns_its_out_parameters_in_a_row_of_their_own() {
     assert_eq!(client.query("SELECT 1").value(), "1");
 }
 
+/// An execution whose parameters are cut short leaves none of them to the next.
+#[test]
+fn parameters_that_were_refused_are_forgotten() {
+    let server = start();
+    let mut client = server.root();
+    client.send(0, b"\x16DO ? + ?").unwrap();
+    let prepared = client.packet().unwrap().1;
+    assert_eq!(prepared[0], 0);
+    let has_eof = !client.capabilities.contains(Capabilities::DEPRECATE_EOF);
+    for _ in 0..2 + usize::from(has_eof) {
+        client.packet().unwrap();
+    }
+    let head = [&[0x17], &prepared[1..5], &[0, 1, 0, 0, 0, 0, 1, 8, 0, 8, 0]].concat();
+    let (one, two) = (1i64.to_le_bytes(), 2i64.to_le_bytes());
+    for _ in 0..2 {
+        let cut = [&head[..], &one, &two[..3]].concat();
+        client.send(0, &cut).unwrap();
+        assert_ne!(client.receive().error_number(), 0);
+        client.send(0, &[&head[..], &one, &two].concat()).unwrap();
+        assert!(client.receive().is_ok());
+    }
+}
+
 #[test]
 fn what_begins_a_results_rows_tells_that_another_follows() {
     let server = start();

@@ -151,7 +151,9 @@ impl Assigned {
     /// Events that were disabled at start stay so, and only then can they be disabled.
     fn check_events(self, value: Option<&Value>, shared: &Shared) -> Result<()> {
         if shared.variables.get_text(EVENTS) == "DISABLED" {
-            return Err(Error::read_only_option("--event-scheduler=DISABLED"));
+            return Err(Error::read_only_option(
+                "--event-scheduler=DISABLED or --skip-grant-tables",
+            ));
         }
         let variable = &variables::VARIABLES[self.position];
         let is_disabled = |value: &&Value| {

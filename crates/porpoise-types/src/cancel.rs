@@ -3,7 +3,8 @@
 //! A statement looks once a row whether it is to end. One value can be a gigabyte long, though: to
 //! parse it as JSON or to compare it takes seconds, deep in this crate, which knows no statements.
 //! So who works on a long value does it in [`cancellable`], and says how to ask; the loops below
-//! ask every 64 KiB ([`passed`]) or every few thousand nodes of a document ([`step`]).
+//! ask every 64 KiB ([`passed`]) or every few thousand nodes of a document ([`step`]), and for each
+//! 64 KiB of a document that they make ([`made`]), whether it may be had.
 //!
 //! ```text
 //!   executor   cancellable(asked, || JSON_VALID('[1,1,1,…'))
@@ -126,24 +127,21 @@ pub fn chars(text: &str) -> impl Iterator<Item = char> {
 
 #[cold]
 fn ask_for(bytes: usize) {
-    if cfg!(not(panic = "unwind")) {
-        return;
-    }
-    // It may wait, or be asked in between: nothing stays borrowed meanwhile.
-    let asked = ASKED.with_borrow(Clone::clone);
-    if asked.is_some_and(|asked| asked.refuses(bytes)) {
-        resume_unwind(Box::new(Cancelled));
-    }
+    end_if(|asked| asked.refuses(bytes));
 }
 
 #[cold]
 fn ask() {
+    end_if(|asked| asked.is_over());
+}
+
+fn end_if(ends: impl FnOnce(&dyn IsOver) -> bool) {
     if cfg!(not(panic = "unwind")) {
         return;
     }
     // It may pause, or be asked in between: nothing stays borrowed meanwhile.
     let asked = ASKED.with_borrow(Clone::clone);
-    if asked.is_some_and(|asked| asked.is_over()) {
+    if asked.is_some_and(|asked| ends(&*asked)) {
         resume_unwind(Box::new(Cancelled));
     }
 }

@@ -122,7 +122,7 @@ impl HeldVariables {
         for (position, value) in self.values.into_iter().rev() {
             store(position, value, state);
         }
-        for (position, value) in self.followers {
+        for (position, value) in self.followers.into_iter().rev() {
             store(position, value, state);
         }
         state.fixed_timestamp_us = self.fixed_timestamp_us;

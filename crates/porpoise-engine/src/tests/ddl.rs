@@ -623,7 +623,9 @@ fn a_cycle_through_a_named_lock_and_a_row_ends_at_once() {
     other.run("UPDATE t SET id = 2 WHERE id = 1");
     let updating = std::thread::spawn(move || db.run("DELETE FROM t"));
     let waits = "SHOW STATUS LIKE 'Innodb_row_lock_current_waits'";
+    let began = std::time::Instant::now();
     while other.rows(waits) == ["Innodb_row_lock_current_waits|0"] {
+        assert!(began.elapsed().as_secs() < 30, "nobody waits");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     other.fails("SELECT GET_LOCK('cycle', 60)", 3058);

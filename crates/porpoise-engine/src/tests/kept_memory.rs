@@ -2,15 +2,12 @@
 
 use super::accounts::login;
 use super::database::{Db, beside};
+use super::transaction_memory::used_by_all;
 
 const MIB: u64 = 1 << 20;
 
 fn kept(db: &Db) -> u64 {
     db.session.state.memory.kept()
-}
-
-fn used_by_all(db: &Db) -> u64 {
-    db.engine.variables().memory().used()
 }
 
 #[test]

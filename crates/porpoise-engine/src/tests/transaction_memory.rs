@@ -31,7 +31,7 @@ fn used(db: &Db) -> u64 {
     db.session.state.memory.used()
 }
 
-fn used_by_all(db: &Db) -> u64 {
+pub(super) fn used_by_all(db: &Db) -> u64 {
     db.engine.variables().memory().used()
 }
 

@@ -173,6 +173,8 @@ impl ClientSession {
             self.prepared.kept.sub(freed);
             return Err(error);
         }
+        // Those of an execution that was refused.
+        self.values.clear();
         // What was sent in pieces is copied.
         let mut charge = Charge::default();
         charge.add(&account, statement.parameters.long_bytes())?;
