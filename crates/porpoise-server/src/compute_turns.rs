@@ -36,8 +36,6 @@ pub(crate) struct ComputeTurns {
     /// The number of this turn.
     number: u64,
     began: Instant,
-    /// Threads' priorities may be raised again; found out when it first matters.
-    may_raise: Option<bool>,
 }
 
 impl ComputeTurns {
@@ -45,7 +43,6 @@ impl ComputeTurns {
         ComputeTurns {
             number: 1,
             began: now,
-            may_raise: None,
         }
     }
 
@@ -60,14 +57,13 @@ impl ComputeTurns {
             }
             return false;
         }
-        let may_raise = *self
-            .may_raise
-            .get_or_insert_with(thread_priority::may_raise);
         let at_once = AT_ONCE_A_CORE * cores;
-        let sharing = if may_raise { cores } else { at_once };
+        let sharing = match thread_priority::may_raise() {
+            true => cores,
+            false => at_once,
+        };
         let share = thread_priority::level_of_each(sharing.min(computing.len()), cores);
-        // Who can't be raised again isn't lowered so far.
-        let rest = if may_raise { Level::Idle } else { share };
+        let rest = thread_priority::level_without_share(share);
         let has_share = |one: &ThreadPriority| matches!(one.level(), Level::Nicer(_));
         let is_over = now.saturating_duration_since(self.began) >= TURN;
         if is_over {

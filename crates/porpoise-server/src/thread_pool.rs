@@ -36,7 +36,7 @@ use porpoise_storage::Interrupt;
 
 use crate::connection::Connection;
 use crate::io_buffers::IoBuffers;
-use crate::thread_priority::ThreadPriority;
+use crate::thread_priority::{self, ThreadPriority};
 use crate::turn_monitor::TurnMonitor;
 use crate::worker::{self, Phase, Worker};
 
@@ -149,7 +149,7 @@ impl ThreadPool {
 
     fn work(self: Arc<ThreadPool>) {
         let thread = Arc::new(PoolThread {
-            priority: ThreadPriority::of_this_thread(),
+            priority: ThreadPriority::of_new_thread(),
         });
         let mut buffers = IoBuffers::default();
         while let Some(work) = self.next_work() {
@@ -205,6 +205,17 @@ impl ThreadPool {
     ) {
         thread.priority.begin_apart(interrupt, is_computing);
         self.state.lock().apart.push(thread.clone());
+    }
+
+    /// Has a thread that computes, and whose loop another one has been found for, leave its core to
+    /// that one if there are many. The monitor gives it its turn.
+    pub fn make_room(&self, thread: &PoolThread) {
+        if self.turn_monitor.is_crowded() {
+            let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+            let share = thread_priority::level_of_each(2 * cores, cores);
+            let level = thread_priority::level_without_share(share);
+            thread.priority.set_level(level);
+        }
     }
 
     /// The thread's statement is done. False if it can't be as prompt as other threads any more.

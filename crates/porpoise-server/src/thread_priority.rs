@@ -28,8 +28,8 @@
 //! A process that isn't privileged can lower a thread's priority and not raise it again. There
 //! nobody takes turns in weight: all that run weigh the same. The thread ends with its statement.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -123,6 +123,14 @@ impl ThreadPriority {
             is_prompt: AtomicBool::new(false),
             state: Mutex::default(),
         }
+    }
+
+    /// Of this thread, which has just been started: its time slice is the usual one, whoever started
+    /// it.
+    pub fn of_new_thread() -> ThreadPriority {
+        let thread = ThreadPriority::of_this_thread();
+        system::set_slice(thread.id, None);
+        thread
     }
 
     /// How long it has run on a core so far, where the system tells.
@@ -279,8 +287,19 @@ pub(crate) fn level_of_each(threads: usize, cores: usize) -> Level {
     Level::Nicer((weight_of_each.ln() / WEIGHT_STEP.ln()).ceil() as i32)
 }
 
+/// The level of those of very many threads that have no share of the cores: what is left is theirs.
+/// Who can't be raised again isn't lowered so far, and has its part of this share.
+pub(crate) fn level_without_share(share: Level) -> Level {
+    if may_raise() { Level::Idle } else { share }
+}
+
 /// Whether this process may raise a thread's priority that it has lowered.
 pub(crate) fn may_raise() -> bool {
+    static MAY_RAISE: OnceLock<bool> = OnceLock::new();
+    *MAY_RAISE.get_or_init(probe_raising)
+}
+
+fn probe_raising() -> bool {
     // A thread that can't be raised again ends at once.
     let probe = || {
         let thread = ThreadPriority::of_this_thread();

@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use parking_lot::{Mutex, MutexGuard};
-use porpoise_storage::Interrupt;
+use porpoise_engine::Control;
 
 use crate::connection::{Connection, NextState};
 use crate::io_buffers::IoBuffers;
@@ -232,19 +232,26 @@ impl Worker {
     }
 
     /// Has another thread go on with the loop, if it is in that phase still, in which its thread
-    /// has let go of it. `is_computing`: that thread was seen to.
-    pub fn pass_on(self: &Arc<Worker>, phase: Phase, is_computing: bool) {
-        let Some(mut held) = self.lock_in(phase) else {
-            return;
-        };
+    /// has let go of it. `is_computing`: that thread was seen to, or is about to. Returns the session
+    /// that computes.
+    pub fn pass_on(self: &Arc<Worker>, phase: Phase, is_computing: bool) -> Option<Arc<Control>> {
+        let mut held = self.lock_in(phase)?;
         let pool = &self.server.thread_pool;
+        let served = held.control_of_served();
         // Under the lock: before the thread can find out that it has no loop any more.
-        if let Some(runner) = self.runner.lock().take() {
-            pool.set_apart(&runner, held.interrupt_of_served(), is_computing);
+        let runner = self.runner.lock().take();
+        if let Some(runner) = &runner {
+            let interrupt = served.as_ref().map(|control| control.interrupt.clone());
+            pool.set_apart(runner, interrupt, is_computing);
         }
         self.advance();
         drop(held);
         pool.run(self.clone());
+        if let Some(runner) = runner.filter(|_| is_computing) {
+            // Not before: it may be this thread, and a new one has the priority of who starts it.
+            pool.make_room(&runner);
+        }
+        served.filter(|_| is_computing)
     }
 }
 
@@ -374,11 +381,11 @@ impl EventLoop {
         }
     }
 
-    /// The interrupt of the statement that the thread which has let go of the loop is at; `None`
-    /// while it syncs.
-    fn interrupt_of_served(&mut self) -> Option<Arc<Interrupt>> {
+    /// The session whose statement the thread which has let go of the loop is at; `None` while it
+    /// syncs.
+    fn control_of_served(&mut self) -> Option<Arc<Control>> {
         match &self.connections.get_mut(self.serving)?.state {
-            SlotState::CheckedOut(Some(control)) => Some(control.interrupt.clone()),
+            SlotState::CheckedOut(Some(control)) => Some(control.clone()),
             SlotState::CheckedOut(None) | SlotState::Resident(_) | SlotState::Free => None,
         }
     }

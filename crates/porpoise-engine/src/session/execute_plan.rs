@@ -31,6 +31,12 @@ use crate::session::Session;
 use crate::session::execute_text::now_us;
 use crate::session::transaction::TransactionState;
 
+/// A session's statement was seen to compute for long: the next one with its plan is expected to, and
+/// gets told of before it begins, as one that reads many rows does.
+pub fn expect_long(session: &Control) {
+    session.look_at_plan(|plan: &Plan| plan.expected_long.set());
+}
+
 /// A plan that the session may execute, and what it is executed with.
 #[derive(Clone, Copy)]
 struct Execution<'a> {

@@ -57,6 +57,7 @@ use porpoise_types::{Collation, Value};
 use prepared::PreparedStatement;
 use transaction::TransactionState;
 
+pub use execute_plan::expect_long;
 pub use porpoise_session::session_state::SessionState;
 pub use prepared::Prepared;
 pub use state_changes::SessionStateChanges;

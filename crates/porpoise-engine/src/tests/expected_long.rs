@@ -6,6 +6,31 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::database::Db;
 
 #[test]
+fn the_plan_of_a_statement_that_was_seen_to_compute_is_expected_to() {
+    let mut db = Db::new();
+    let told = Arc::new(AtomicU32::new(0));
+    let (counted, session) = (Arc::clone(&told), db.session.control().clone());
+    db.engine.set_compute_hook(Arc::new(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    }));
+    let sql = "SELECT BENCHMARK(2000000, 1 + 1)";
+    let watch = std::thread::spawn(move || {
+        // Between two looks the statement may have begun, or ended.
+        while session.process().sql.is_none() {
+            std::thread::yield_now();
+        }
+        while session.process().sql.is_some() {
+            crate::expect_long(&session);
+        }
+    });
+    db.run(sql);
+    watch.join().unwrap();
+    assert_eq!(told.load(Ordering::Relaxed), 0);
+    db.run(sql);
+    assert_eq!(told.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn a_statement_that_reads_many_rows_tells_of_it_before_it_runs() {
     let mut db = Db::new();
     db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT, KEY (a))");

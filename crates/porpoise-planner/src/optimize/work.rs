@@ -1,7 +1,8 @@
 //! Whether a plan is likely to run for long, by the rows that it reads.
 //!
 //! A statement that runs for long keeps the other clients of its thread waiting until somebody
-//! notices. Of one that reads many rows it can be told before.
+//! notices. Of one that reads many rows it can be told before, and of one whose plan has run for long
+//! already.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,6 +46,11 @@ impl ExpectedLong {
     #[inline]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// It was seen to run for long.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 
     /// It ran for so long. Of one that was done soon nothing is expected any more: it reads fewer
@@ -98,5 +104,7 @@ mod tests {
         assert!(!expected.is_set());
         expected.record(SHORT * 5);
         assert!(!expected.is_set());
+        expected.set();
+        assert!(expected.is_set());
     }
 }
