@@ -578,6 +578,8 @@ fn random_statements_and_queries_find_nothing_wrong() {
         "json,inet,uuid,crc32",
         "--threads",
         "2",
+        "--pipeline",
+        "8",
         "--quiet",
     ]);
     assert_eq!(code, Some(0), "{said}");

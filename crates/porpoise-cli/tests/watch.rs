@@ -1,14 +1,18 @@
 //! `porpoise lab watch` tells what it found: to files, to a program over HTTP, to people by mail.
-//! Receivers are real ones, if small: each speaks its protocol over TCP.
+//! Receivers are real ones, if small: each speaks its protocol over TCP, mail servers TLS as well.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
 /// One run of a build that doesn't start takes no time, and is a finding.
@@ -85,9 +89,12 @@ fn receiver(
     received
 }
 
-fn line(stream: &mut BufReader<TcpStream>) -> String {
+/// The next line; none, like an empty one, where the client has left.
+fn line(stream: &mut BufReader<impl Read>) -> String {
     let mut line = String::new();
-    stream.read_line(&mut line).unwrap();
+    if stream.read_line(&mut line).is_err() {
+        line.clear();
+    }
     line.trim_end().to_owned()
 }
 
@@ -113,12 +120,47 @@ fn http(mut stream: BufReader<TcpStream>, status: &str) -> String {
     request
 }
 
+fn say(stream: &mut BufReader<impl Read + Write>, words: &str) {
+    // One that refuses a certificate has left: there is no mail of it then.
+    let _ = write!(stream.get_mut(), "{words}\r\n");
+    let _ = stream.get_mut().flush();
+}
+
 /// A mail with its envelope.
 fn smtp(mut stream: BufReader<TcpStream>) -> String {
-    let say = |stream: &mut BufReader<TcpStream>, words: &str| {
-        write!(stream.get_mut(), "{words}\r\n").unwrap();
-    };
     say(&mut stream, "220 sink ESMTP");
+    mail(stream)
+}
+
+/// The same, encrypted from the beginning.
+fn smtps(stream: BufReader<TcpStream>, config: &Arc<ServerConfig>) -> String {
+    let mut stream = encrypted(stream, config);
+    say(&mut stream, "220 sink ESMTP");
+    mail(stream)
+}
+
+/// The same, encrypted when the client asks for it.
+fn smtp_starttls(mut stream: BufReader<TcpStream>, config: &Arc<ServerConfig>) -> String {
+    say(&mut stream, "220 sink ESMTP");
+    assert!(line(&mut stream).starts_with("EHLO "));
+    say(&mut stream, "250-sink\r\n250 STARTTLS");
+    if line(&mut stream) != "STARTTLS" {
+        return "not encrypted".into();
+    }
+    say(&mut stream, "220 go on");
+    mail(encrypted(stream, config))
+}
+
+fn encrypted(
+    stream: BufReader<TcpStream>,
+    config: &Arc<ServerConfig>,
+) -> BufReader<StreamOwned<ServerConnection, TcpStream>> {
+    let connection = ServerConnection::new(config.clone()).unwrap();
+    BufReader::new(StreamOwned::new(connection, stream.into_inner()))
+}
+
+/// What a client says after the greeting.
+fn mail(mut stream: BufReader<impl Read + Write>) -> String {
     let mut mail = String::new();
     loop {
         let command = line(&mut stream);
@@ -137,7 +179,7 @@ fn smtp(mut stream: BufReader<TcpStream>) -> String {
                 say(&mut stream, "250 taken");
             }
             "QUIT" | "" => {
-                let _ = write!(stream.get_mut(), "221 bye\r\n");
+                say(&mut stream, "221 bye");
                 return mail;
             }
             _ => {
@@ -275,6 +317,82 @@ fn what_cannot_be_delivered_is_told_and_delivered_the_next_time() {
     let (code, said) = watch.run(&arguments, &[]);
     assert_eq!(code, Some(0), "the finding isn't new: {said}");
     assert!(next(&requests).contains("build-1") && next(&mails).contains("build-1"));
+}
+
+/// What a server is certified by: an authority's certificate as PEM, and its own of that authority,
+/// for a name.
+fn certified(name: &str) -> (String, Arc<ServerConfig>) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let subject = &mut params.distinguished_name;
+    subject.push(DnType::CommonName, "an authority");
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    (authority.pem(), Arc::new(config))
+}
+
+#[test]
+fn mail_goes_encrypted_and_only_to_servers_whose_certificates_are_trusted() {
+    type Talk = fn(BufReader<TcpStream>, &Arc<ServerConfig>) -> String;
+    let (authority, trusted) = certified("localhost");
+    let (_, unknown) = certified("localhost");
+    let watch = Watch::new();
+    watch.broken_build("build-1");
+    let authorities = watch.path("authorities.pem");
+    std::fs::write(&authorities, authority).unwrap();
+    let environment = [("SSL_CERT_FILE", authorities.to_str().unwrap())];
+    let talks: [(&str, Talk, &str); 2] = [
+        ("smtps", smtps, ""),
+        ("smtp", smtp_starttls, "?tls=required"),
+    ];
+    for (scheme, talk, options) in talks {
+        let sink = |config: &Arc<ServerConfig>| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let config = config.clone();
+            (
+                port,
+                receiver(listener, move |stream| talk(stream, &config)),
+            )
+        };
+        let send = |host: &str, port: u16| {
+            let server = format!("{scheme}://{host}:{port}{options}");
+            let to = ["--mail-from", "a@example.com", "--mail-to", "b@example.com"];
+            watch.run(&[&to[..], &["--smtp", &server]].concat(), &environment)
+        };
+        // Another authority's is refused, and so is one of another name.
+        for (host, config, words) in [
+            ("localhost", &unknown, "invalid peer certificate"),
+            ("127.0.0.1", &trusted, "certificate not valid for name"),
+        ] {
+            let (port, mails) = sink(config);
+            let (code, said) = send(host, port);
+            assert!(code == Some(4) && said.contains(words), "{said}");
+            assert_eq!(next(&mails), "");
+        }
+        let (port, mails) = sink(&trusted);
+        let (code, said) = send("localhost", port);
+        assert!(matches!(code, Some(0 | 3)), "{said}");
+        let mail = next(&mails);
+        assert!(mail.contains("failed: build-1"), "{mail}");
+        std::fs::remove_dir_all(watch.path("nightly.history")).unwrap();
+    }
+    // Where encryption is required, a server without it gets nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("smtp://{}?tls=required", listener.local_addr().unwrap());
+    let mails = receiver(listener, smtp);
+    let to = ["--mail-from", "a@example.com", "--mail-to", "b@example.com"];
+    let (code, said) = watch.run(&[&to[..], &["--smtp", &server]].concat(), &environment);
+    assert!(code == Some(4) && said.contains("STARTTLS"), "{said}");
+    let mail = next(&mails);
+    assert!(!mail.contains("MAIL FROM"), "{mail}");
 }
 
 #[test]

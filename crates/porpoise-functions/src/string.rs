@@ -833,6 +833,7 @@ fn reverse(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 }
 
 /// The first letter and the others' codes. Vowels go first, then codes that follow their like.
+/// Characters from U+00C0 on count as vowels; bytes are ASCII letters or none.
 fn soundex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let code = |letter: char| match letter.to_ascii_uppercase() {
         'B' | 'F' | 'P' | 'V' => '1',
@@ -844,12 +845,21 @@ fn soundex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         'H' | 'W' => '-',
         _ => '0',
     };
-    let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
-    let mut letters = cancel::chars(&text).filter(|c| c.is_alphabetic());
+    let text = match Units::of(&values[0]) {
+        Units::Text(text) => text.to_owned(),
+        Units::Bytes(bytes) => bytes
+            .iter()
+            .copied()
+            .filter(u8::is_ascii)
+            .map(char::from)
+            .collect(),
+    };
+    let is_letter = |c: &char| c.is_ascii_alphabetic() || *c >= '\u{c0}';
+    let mut letters = cancel::chars(&text).filter(is_letter);
     let Some(first) = letters.next() else {
         return Ok(string(call, Vec::new()));
     };
-    let mut out: String = first.to_uppercase().collect();
+    let mut out = String::from(first.to_ascii_uppercase());
     let mut last = code(first);
     for letter in letters {
         match code(letter) {

@@ -86,6 +86,10 @@ impl Peer {
             .arg(format!("--ssl-key={}", key.display()))
             .arg(format!("--port={port}"))
             .arg(format!("--max-connections={}", clients + 100))
+            .arg(format!(
+                "--max-prepared-stmt-count={}",
+                crate::serving::PREPARED_MAX
+            ))
             .args([
                 "--bind-address=127.0.0.1",
                 "--skip-log-bin",

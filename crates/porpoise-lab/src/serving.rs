@@ -13,6 +13,10 @@ use crate::Error;
 /// The schema of the clients' tables.
 pub const CLIENTS_SCHEMA: &str = "sbtest";
 
+/// Prepared statements that a server may have, the most that each of the known ones takes: a thousand
+/// clients with some of each table are more than the default.
+pub(crate) const PREPARED_MAX: u32 = 1 << 20;
+
 /// A Porpoise that serves from a folder.
 pub struct Serving {
     child: Child,
@@ -54,6 +58,7 @@ impl Serving {
             .arg(format!("--datadir={}", folder.join("porpoise").display()))
             .arg(format!("--socket={}", socket.display()))
             .arg(format!("--max-connections={}", clients + 100))
+            .arg(format!("--max-prepared-stmt-count={PREPARED_MAX}"))
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

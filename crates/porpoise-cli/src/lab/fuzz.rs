@@ -24,6 +24,10 @@ pub struct FuzzOptions {
     /// Connections at a time, each with a thread
     #[arg(long, default_value_t = 8)]
     threads: usize,
+    /// Statements that a connection sends before it waits for the first one's reply, up to 8: more
+    /// statements a second, which aren't those of a client that waits for each
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pipeline: usize,
     /// Statements over each way in
     #[arg(long, default_value_t = 1_000_000)]
     statements: u64,
@@ -113,6 +117,7 @@ pub fn run(options: &FuzzOptions) -> Result<ExitCode, Failure> {
         },
         ways,
         threads: options.threads,
+        ahead: options.pipeline,
         statements: options.statements,
         limit,
         first: options.first,

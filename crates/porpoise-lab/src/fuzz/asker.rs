@@ -13,15 +13,17 @@ use fastrand::Rng;
 use porpoise_client::{Connection, Options, TlsMode};
 use serde::{Deserialize, Serialize};
 
+use super::child::is_usable;
 use super::forms::Form;
-use super::reply::{Fault, Reply, ask};
+use super::reply::{Fault, Reply, ask, receive};
 use super::statement::{Statement, forms_named};
 use crate::Error;
 
 /// So many statements have one shape, and other constants.
 pub(super) const VARIANTS: u64 = 8;
-/// One of so many statements is asked again, to be planned for its own constants.
-const PLANNED_AGAIN: u64 = 16;
+/// One of so many statements is asked again, to be planned for its own constants: a multiple of
+/// [`VARIANTS`], so that it is the last one of a shape.
+const PLANNED_AGAIN: u64 = 2 * VARIANTS;
 /// A statement's time.
 const STATEMENT_SECONDS: u32 = 30;
 /// Between two looks at what goes on.
@@ -44,6 +46,8 @@ pub(super) struct Recipe {
     pub functions: Vec<String>,
     /// Connections at a time.
     pub threads: usize,
+    /// Statements of a shape that a connection sends before it waits for the first one's reply.
+    pub ahead: usize,
     /// The URL of a second server, whose answers have to be the same.
     pub oracle: Option<String>,
 }
@@ -72,6 +76,14 @@ impl Statements {
             Rng::with_seed(self.recipe.seed ^ shape.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let statement = Statement::of(&mut random, &self.forms, self.recipe.depth);
         (random, statement)
+    }
+
+    /// The statements that may be under way where the reply to one is awaited.
+    pub(super) fn suspects(&self, awaited: u64) -> Range<u64> {
+        match self.recipe.ahead {
+            0 | 1 => awaited..awaited + 1,
+            _ => awaited..(awaited / VARIANTS + 1) * VARIANTS,
+        }
     }
 
     /// The statement of a number.
@@ -106,7 +118,7 @@ pub(super) struct Asking<'a> {
 #[repr(align(128))]
 struct Place {
     asked: AtomicU64,
-    /// The number of the statement that is under way, plus one.
+    /// The number of the statement whose reply is awaited, plus one.
     number: AtomicU64,
 }
 
@@ -202,7 +214,10 @@ impl<'a> Asking<'a> {
                 .map(|thread| thread.join().expect("an asker doesn't panic"));
             let result = results.collect::<Result<Vec<()>, Error>>();
             let numbers = self.places.iter().map(|place| place.number.load(Relaxed));
-            let suspects: Vec<u64> = numbers.filter_map(|number| number.checked_sub(1)).collect();
+            let awaited = numbers.filter_map(|number| number.checked_sub(1));
+            let suspects: Vec<u64> = awaited
+                .flat_map(|awaited| self.statements.suspects(awaited))
+                .collect();
             // Where the server is gone, some don't even begin.
             if suspects.is_empty() {
                 result?;
@@ -223,7 +238,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// A statement that has been under way for longer than it may.
+    /// A statement whose reply has been awaited for longer than it may take.
     fn stuck(&self, watch: &mut [(u64, u32)]) -> Option<u64> {
         let mut stuck = None;
         for (place, (seen, looks)) in self.places.iter().zip(watch) {
@@ -246,7 +261,8 @@ struct Asker<'a> {
     place: usize,
     connection: Connection,
     oracle: Option<Connection>,
-    sql: String,
+    /// The statements of a shape.
+    texts: [String; VARIANTS as usize],
     asked: u64,
     refused: u64,
 }
@@ -261,7 +277,7 @@ impl<'a> Asker<'a> {
             oracle: oracle
                 .map(|options| connect(options, "the oracle"))
                 .transpose()?,
-            sql: String::new(),
+            texts: Default::default(),
             asked: 0,
             refused: 0,
         })
@@ -278,18 +294,8 @@ impl<'a> Asker<'a> {
             if let Some(under_way) = &asking.under_way {
                 under_way.set(self.place, shape);
             }
-            let (mut random, mut statement) = asking.statements.first_of(shape);
-            for variant in 0..VARIANTS {
-                if variant > 0 {
-                    statement.redraw(&mut random);
-                }
-                let number = shape * VARIANTS + variant;
-                place.number.store(number + 1, Relaxed);
-                if let Err(fault) = self.ask(&statement, number)
-                    && !self.settled(number, fault)
-                {
-                    return Ok(());
-                }
+            if !self.ask_shape(shape) {
+                return Ok(());
             }
             place.asked.store(self.asked, Relaxed);
             asking.refused.fetch_add(self.refused, Relaxed);
@@ -299,12 +305,67 @@ impl<'a> Asker<'a> {
         Ok(())
     }
 
-    fn ask(&mut self, statement: &Statement, number: u64) -> Result<(), Fault> {
-        self.sql.clear();
-        statement.write(None, &mut self.sql);
+    /// Asks all statements of a shape; false if the server is gone.
+    fn ask_shape(&mut self, shape: u64) -> bool {
+        let asking = self.asking;
+        let (mut random, mut statement) = asking.statements.first_of(shape);
+        for (variant, text) in self.texts.iter_mut().enumerate() {
+            if variant > 0 {
+                statement.redraw(&mut random);
+            }
+            text.clear();
+            statement.write(None, text);
+        }
+        let number = |variant: usize| shape * VARIANTS + variant as u64;
+        let awaited = &asking.places[self.place].number;
+        let (mut at, mut ahead) = (0, asking.statements.recipe.ahead.max(1));
+        while at < self.texts.len() {
+            let end = self.texts.len().min(at + ahead);
+            for text in &self.texts[at..end] {
+                // Whether it can be sent is seen where its reply is received.
+                let _ = self.connection.send_query(text);
+            }
+            while at < end {
+                awaited.store(number(at) + 1, Relaxed);
+                match self.take_reply(&statement, number(at), at) {
+                    Ok(()) => at += 1,
+                    // By which of them is seen where each is asked by itself.
+                    Err(Fault::Lost(_)) if end - at > 1 => {
+                        if !self.reconnected() {
+                            return false;
+                        }
+                        ahead = 1;
+                        break;
+                    }
+                    Err(fault) => {
+                        let is_connected = is_usable(&fault);
+                        if !is_connected && !self.reconnected() {
+                            return false;
+                        }
+                        (asking.found)(number(at), fault);
+                        at += 1;
+                        if !is_connected {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Takes the reply to the oldest statement that was sent, and compares it where that is due.
+    /// `statement` is the last one of its shape.
+    fn take_reply(
+        &mut self,
+        statement: &Statement,
+        number: u64,
+        variant: usize,
+    ) -> Result<(), Fault> {
+        // It is the last one of a shape: no other reply is on its way.
         let is_planned_again = number % PLANNED_AGAIN == PLANNED_AGAIN - 1 && statement.is_query();
         let is_compared = (self.oracle.is_some() || is_planned_again) && statement.is_pure();
-        let reply = ask(&mut self.connection, &self.sql, is_compared)?;
+        let reply = receive(&mut self.connection, is_compared)?;
         self.asked += 1;
         self.refused += u64::from(matches!(reply, Reply::Refused(..)));
         if !is_compared {
@@ -312,29 +373,24 @@ impl<'a> Asker<'a> {
         }
         if is_planned_again {
             self.asked += 1;
-            compare_with_new_plan(&mut self.connection, &planned_anew(statement, 0), &reply)?;
+            let anew = planned_anew(statement, 0);
+            compare_with_new_plan(&mut self.connection, &anew, &reply)?;
         }
         match &mut self.oracle {
-            Some(oracle) => compare_with_oracle(oracle, &self.sql, &reply),
+            Some(oracle) => compare_with_oracle(oracle, &self.texts[variant], &reply),
             None => Ok(()),
         }
     }
 
-    /// Tells of a fault; false if the server is gone.
-    fn settled(&mut self, number: u64, fault: Fault) -> bool {
-        if !matches!(
-            fault,
-            Fault::Differs { .. } | Fault::Internal(_) | Fault::TooLong
-        ) {
-            match connect(self.asking.options, "the server") {
-                Ok(connection) => self.connection = connection,
-                Err(_) => {
-                    self.asking.stop.store(true, Relaxed);
-                    return false;
-                }
+    /// Connects anew; false if the server is gone.
+    fn reconnected(&mut self) -> bool {
+        match connect(self.asking.options, "the server") {
+            Ok(connection) => self.connection = connection,
+            Err(_) => {
+                self.asking.stop.store(true, Relaxed);
+                return false;
             }
         }
-        (self.asking.found)(number, fault);
         true
     }
 }

@@ -62,8 +62,12 @@ enum Message {
     Ready,
     Progress(Counts),
     Found(u64, Fault),
-    Stuck(u64),
-    Asked { counts: Counts, next: u64 },
+    /// One of these doesn't end.
+    Stuck(Range<u64>),
+    Asked {
+        counts: Counts,
+        next: u64,
+    },
     Tried(Option<Fault>),
     Failed(String),
 }
@@ -169,8 +173,8 @@ impl Child {
             match self.messages.recv_timeout(LOOK) {
                 Ok(Message::Progress(new)) => counts = new,
                 Ok(Message::Found(number, fault)) => found(number, fault),
-                Ok(Message::Stuck(number)) => {
-                    stuck = Some(number);
+                Ok(Message::Stuck(suspects)) => {
+                    stuck = Some(suspects);
                     self.kill();
                 }
                 Ok(Message::Asked { counts, next }) => {
@@ -200,7 +204,7 @@ impl Child {
         let next = left.last().map_or(shapes.start, |last| last + 1);
         let all = |shape: u64| shape * VARIANTS..(shape + 1) * VARIANTS;
         let (suspects, fault) = match (stuck, verdict) {
-            (Some(number), _) => (vec![number], Fault::Stuck),
+            (Some(suspects), _) => (suspects.collect(), Fault::Stuck),
             (None, Verdict::End(fault)) => (left.into_iter().flat_map(all).collect(), fault),
             (None, _) => (
                 left.into_iter().flat_map(all).collect(),
@@ -372,7 +376,7 @@ impl Served {
         let mut told = Instant::now();
         let asked = asking.go(|counts, stuck| {
             if let Some(number) = stuck {
-                tell(&Message::Stuck(number));
+                tell(&Message::Stuck(self.statements.suspects(number)));
             }
             if told.elapsed() > PROGRESS {
                 tell(&Message::Progress(counts));
@@ -394,15 +398,15 @@ impl Served {
         let own = self.connection.take();
         let mut own = own.map_or_else(|| connect(&self.options(), "the database"), Ok)?;
         let fault = trial.fault(&mut own, self.oracle.as_mut()).err();
-        self.connection = is_usable(fault.as_ref()).then_some(own);
+        self.connection = fault.as_ref().is_none_or(is_usable).then_some(own);
         Ok(fault)
     }
 }
 
 /// Whether a connection can be used after such a fault.
-pub(super) fn is_usable(fault: Option<&Fault>) -> bool {
+pub(super) fn is_usable(fault: &Fault) -> bool {
     !matches!(
         fault,
-        Some(Fault::Lost(_) | Fault::Malformed(_) | Fault::Misfit(_))
+        Fault::Lost(_) | Fault::Malformed(_) | Fault::Misfit(_)
     )
 }

@@ -57,6 +57,9 @@ pub struct FuzzPlan {
     pub ways: Vec<Way>,
     /// Connections at a time, each with a thread.
     pub threads: usize,
+    /// Statements that a connection sends before it waits for the first one's reply: eight at most,
+    /// those of a shape.
+    pub ahead: usize,
     /// Statements over each way in.
     pub statements: u64,
     /// Each way in has so much time, however many statements are left.

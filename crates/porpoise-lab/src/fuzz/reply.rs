@@ -3,7 +3,7 @@
 
 use porpoise_client::codes::{BINARY, ColumnType};
 use porpoise_client::flags::ColumnFlags;
-use porpoise_client::{ColumnDefinition, Connection, Error};
+use porpoise_client::{ColumnDefinition, Connection, Error, Results};
 use serde::{Deserialize, Serialize};
 
 /// A row's values as text.
@@ -93,9 +93,18 @@ const TOO_LONG: &[u16] = &[3024, 1969];
 
 /// Asks, and looks at each value that comes.
 pub(super) fn ask(connection: &mut Connection, sql: &str, keep_rows: bool) -> Result<Reply, Fault> {
+    looked_at(connection.query(sql), keep_rows)
+}
+
+/// Takes the reply to the oldest statement that was sent, and looks at each value that comes.
+pub(super) fn receive(connection: &mut Connection, keep_rows: bool) -> Result<Reply, Fault> {
+    looked_at(connection.receive(), keep_rows)
+}
+
+fn looked_at(reply: Result<Results<'_>, Error>, keep_rows: bool) -> Result<Reply, Fault> {
     let mut rows = Vec::new();
     let read = (|| -> Result<Result<bool, Fault>, Error> {
-        let mut results = connection.query(sql)?;
+        let mut results = reply?;
         let has_columns = !results.columns().is_empty();
         // A row borrows what describes its columns.
         let columns = if has_columns {

@@ -27,6 +27,7 @@ fn statements_of(plan: &FuzzPlan) -> Statements {
         depth: plan.depth,
         functions: plan.functions.clone(),
         threads: plan.threads,
+        ahead: plan.ahead,
         oracle: plan.oracle.clone(),
     })
 }

@@ -246,7 +246,7 @@ impl Server {
         });
         let mut asked = asked?;
         if let Some(number) = culprit {
-            asked.suspects = vec![number];
+            asked.suspects = statements.suspects(number).collect();
         }
         Ok((asked, fault))
     }
@@ -307,7 +307,7 @@ impl Server {
                 }
             }
         });
-        *connection = is_usable(fault.as_ref()).then_some(own);
+        *connection = fault.as_ref().is_none_or(is_usable).then_some(own);
         fault
     }
 }

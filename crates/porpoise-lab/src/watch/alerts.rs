@@ -10,7 +10,9 @@
 //! delivered by the next call. A receiver that is new gets all findings at first.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::fmt::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -215,7 +217,10 @@ impl Mail {
         let message = self.message(alert)?;
         let transport = self.transport().map_err(|error| error.to_string())?;
         let sent = transport.send(&message);
-        sent.map(drop).map_err(|error| error.to_string())
+        sent.map(drop).map_err(|error| match is_late(&error) {
+            true => format!("it hasn't answered for {} seconds", TIMEOUT.as_secs()),
+            false => error.to_string(),
+        })
     }
 
     /// The findings as text, the history's page beside them.
@@ -235,6 +240,22 @@ impl Mail {
             .multipart(parts)
             .map_err(|error| error.to_string())
     }
+}
+
+/// Whether a mail server didn't answer in time: a read that takes too long ends like one that would
+/// block.
+fn is_late(error: &lettre::transport::smtp::Error) -> bool {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            return matches!(
+                io.kind(),
+                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
+            );
+        }
+        source = inner.source();
+    }
+    false
 }
 
 /// What a receiver has got.
