@@ -210,6 +210,12 @@ impl<M: RingMemory, B: Wake> RingEnd<M, B> {
         &self.memory
     }
 
+    /// How far from its beginning bytes have lain in this end's ring since it was empty last: more
+    /// than the capacity if they have gone round.
+    pub fn extent(&self) -> u64 {
+        self.sent.wrapping_sub(self.origin)
+    }
+
     /// How often it woke the other end since the last call.
     pub fn take_wakeups(&mut self) -> u64 {
         std::mem::take(&mut self.wakeups)
