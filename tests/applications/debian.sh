@@ -8,7 +8,7 @@ debian() {
     chmod +x $policy
     made=1
   fi
-  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" || local failed=1
+  DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" || local failed=1
   [[ -z $made ]] || rm -f $policy
   [[ -z ${failed:-} ]]
 }

@@ -42,6 +42,55 @@ pub fn find(schema: &str, name: &str) -> Option<&'static VirtualTable> {
 }
 
 impl VirtualTable {
+    /// The storage engine that MySQL 8.4 has it in; `None` for a view of information_schema.
+    pub fn engine(&self) -> Option<&'static str> {
+        match (self.schema, self.name) {
+            ("mysql", "general_log" | "slow_log") => Some("CSV"),
+            ("mysql", _) => Some("InnoDB"),
+            ("performance_schema", _) => Some("PERFORMANCE_SCHEMA"),
+            _ => None,
+        }
+    }
+
+    /// What MySQL 8.4 says that it holds.
+    pub fn comment(&self) -> &'static str {
+        const COMMENTS: &[(&str, &str)] = &[
+            ("columns_priv", "Column privileges"),
+            ("component", "Components"),
+            ("db", "Database privileges"),
+            ("default_roles", "Default roles"),
+            ("func", "User defined functions"),
+            ("general_log", "General log"),
+            ("global_grants", "Extended global grants"),
+            ("help_category", "help categories"),
+            ("help_keyword", "help keywords"),
+            ("help_relation", "keyword-topic relation"),
+            ("help_topic", "help topics"),
+            ("password_history", "Password history for user accounts"),
+            ("plugin", "MySQL plugins"),
+            ("procs_priv", "Procedure privileges"),
+            ("proxies_priv", "User proxy privileges"),
+            ("role_edges", "Role hierarchy and role grants"),
+            ("servers", "MySQL Foreign Servers table"),
+            ("slow_log", "Slow log"),
+            ("tables_priv", "Table privileges"),
+            ("time_zone", "Time zones"),
+            (
+                "time_zone_leap_second",
+                "Leap seconds information for time zones",
+            ),
+            ("time_zone_name", "Time zone names"),
+            ("time_zone_transition", "Time zone transitions"),
+            ("time_zone_transition_type", "Time zone transition types"),
+            ("user", "Users and global privileges"),
+        ];
+        let found = COMMENTS.iter().find(|(name, _)| *name == self.name);
+        match found.filter(|_| self.schema == "mysql") {
+            Some((_, comment)) => comment,
+            None => "",
+        }
+    }
+
     /// Whether MySQL 8.4 has it as a view of its data dictionary. Results name the columns of these
     /// as the view does, in capitals, however a statement spells them.
     pub fn is_view(&self) -> bool {

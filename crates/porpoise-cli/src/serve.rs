@@ -105,14 +105,18 @@ pub fn run(words: Vec<String>) -> ExitCode {
     }
 }
 
+/// What a log in a file tells beside warnings and errors: when the server starts and ends. Where it
+/// is stderr, stdout tells the former.
+const SYSTEM: &str = "system";
+
 /// Warnings and errors to stderr; `RUST_LOG` asks for more.
 pub fn start_log() {
-    start_log_to(std::io::stderr);
+    start_log_to(std::io::stderr, "warn");
 }
 
-fn start_log_to(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
+fn start_log_to(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static, level: &str) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     // A second start in one process keeps the first one's.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -141,8 +145,18 @@ fn start_error_log(options: &Options, data: Option<&Path>) -> Result<String, Str
             .map_err(|error| format!("can't make {}: {error}", folder.display()))?;
     }
     let shown = path.display().to_string();
-    start_log_to(ErrorLog::open(path)?);
+    start_log_to(ErrorLog::open(path)?, &format!("warn,{SYSTEM}=info"));
+    tracing::info!(target: SYSTEM, "{} starting as process {}", program(), std::process::id());
     Ok(shown)
+}
+
+/// The program's name and version.
+fn program() -> String {
+    format!(
+        "porpoise {} (as MySQL {})",
+        env!("CARGO_PKG_VERSION"),
+        porpoise_server::SERVER_VERSION
+    )
 }
 
 /// The single letters that mysqld knows, as their long names. Help and version end the program.
@@ -155,11 +169,7 @@ fn spell_out_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
                 return Err(ExitCode::SUCCESS);
             }
             "-V" | "--version" => {
-                println!(
-                    "porpoise {} (as MySQL {})",
-                    env!("CARGO_PKG_VERSION"),
-                    porpoise_server::SERVER_VERSION
-                );
+                println!("{}", program());
                 return Err(ExitCode::SUCCESS);
             }
             "-P" => long.push("--port".to_string()),
@@ -424,9 +434,9 @@ fn serve_with(config: ServeConfig, options: Options, log_error: &str) -> Result<
     server.wait();
     server.stop();
     drop(pid_file);
-    engine
-        .close()
-        .map_err(|error| format!("can't close {folder}: {}", error.message()))
+    let closed = engine.close();
+    tracing::info!(target: SYSTEM, "{}: shutdown complete", program());
+    closed.map_err(|error| format!("can't close {folder}: {}", error.message()))
 }
 
 fn print_options(options: Options) {
@@ -504,11 +514,12 @@ fn announce(server: &Server, folder: &str) {
             .shared_memory_path()
             .map(|path| format!("{} (shared memory)", path.display())),
     );
-    println!(
-        "porpoise {}: ready for connections on {} (data in {folder})",
-        env!("CARGO_PKG_VERSION"),
+    let ready = format!(
+        "ready for connections on {} (data in {folder})",
         places.join(" and ")
     );
+    tracing::info!(target: SYSTEM, "{}: {ready}", program());
+    println!("porpoise {}: {ready}", env!("CARGO_PKG_VERSION"));
     // Whoever started it may have closed the other end.
     let _ = std::io::stdout().flush();
 }

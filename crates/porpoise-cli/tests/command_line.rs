@@ -489,8 +489,15 @@ fn the_error_log_and_the_process_number_are_files() {
         let shown = serving.value(&format!("SELECT @@{variable}"));
         assert_eq!(shown, path.display().to_string());
     }
+    let said = read(&errors);
+    assert!(
+        said.contains(&format!("starting as process {process}\n")),
+        "{said}"
+    );
+    assert!(said.contains("ready for connections on"), "{said}");
     assert!(serving.terminate().success());
     assert!(!number.exists());
+    assert!(read(&errors).contains("shutdown complete\n"));
 
     let refused = porpoise(&[
         "serve",

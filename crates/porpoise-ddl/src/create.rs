@@ -1,4 +1,4 @@
-//! CREATE TABLE in its three forms: from definitions, LIKE another table, and from a query.
+//! CREATE TABLE from definitions and from a query. ([`create_like`](crate::create_like) has the third form.)
 
 use std::sync::Arc;
 
@@ -27,7 +27,12 @@ use crate::table::{self, Options};
 use crate::{Ddl, Name, check_table_name, foreign_keys, index_build};
 
 /// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
-fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) -> Result<bool> {
+pub(crate) fn exists(
+    ddl: &mut Ddl<'_>,
+    name: &Name,
+    temporary: bool,
+    if_not_exists: bool,
+) -> Result<bool> {
     let catalog = ddl.shared.catalog.load_full();
     ddl.check_schema(&catalog, &name.schema)?;
     check_table_name(&name.table)?;
@@ -207,7 +212,7 @@ fn add_elements(
 }
 
 /// Gives the table and its indexes spaces of their own.
-pub fn place(ddl: &Ddl<'_>, record: &mut TableRecord) {
+pub(crate) fn place(ddl: &Ddl<'_>, record: &mut TableRecord) {
     record.space = ddl.shared.store.allocate_space().0;
     for index in &mut record.indexes {
         index.space = match index.kind {
@@ -218,7 +223,7 @@ pub fn place(ddl: &Ddl<'_>, record: &mut TableRecord) {
 }
 
 /// What a new table is filled with.
-struct Filling {
+pub(crate) struct Filling {
     plan: Plan,
     /// The table's column for each of the query's.
     columns: Vec<usize>,
@@ -254,7 +259,7 @@ impl Filling {
 }
 
 /// Makes a finished table exist: its spaces, its rows, its name.
-fn publish(
+pub(crate) fn publish(
     ddl: &mut Ddl<'_>,
     record: &TableRecord,
     table: Arc<Table>,
@@ -467,48 +472,4 @@ fn zero_of(ty: &DataType) -> porpoise_types::Value {
     let zero = porpoise_types::Value::Int(0);
     porpoise_types::store(zero.clone(), &DataType::BIGINT, ty, &Default::default())
         .map_or(zero, |(value, _)| value)
-}
-
-/// An empty table with another's columns, keys and checks.
-pub fn create_like(
-    ddl: &mut Ddl<'_>,
-    temporary: bool,
-    if_not_exists: bool,
-    name: &ast::ObjectName,
-    source: &ast::ObjectName,
-) -> Result<Completion> {
-    let (name, source) = (ddl.resolve(name)?, ddl.resolve(source)?);
-    if exists(ddl, &name, temporary, if_not_exists)? {
-        return Ok(Completion::default());
-    }
-    if !temporary {
-        let locked = &ddl.session.locked_tables;
-        locked.admits_change(&name.schema, &name.table)?;
-    }
-    let source = ddl.table(&source)?;
-    let mut record = TableRecord::of(&source);
-    record.foreign_keys.clear();
-    record.forget_alterations();
-    for index in &mut record.indexes {
-        index.implicit = false;
-    }
-    record.id = ddl.shared.dictionary.next_table_id();
-    record.version = ddl.shared.dictionary.next_version();
-    record.created_s = ddl.now_us() / 1_000_000;
-    record.temporary = temporary;
-    // Names of checks are a schema's own: all are made anew, as MySQL does.
-    for (position, check) in record.checks.iter_mut().enumerate() {
-        check.name = format!("{}_chk_{}", name.table, position + 1).into();
-    }
-    record.schema = name.schema;
-    record.name = name.table;
-    for index in &mut record.indexes {
-        index.origin = None;
-    }
-    place(ddl, &mut record);
-    let table = Arc::new(table::bind(
-        &record,
-        Arc::new(ddl.shared.dictionary.new_state()),
-    )?);
-    publish(ddl, &record, table, None, None, if_not_exists)
 }

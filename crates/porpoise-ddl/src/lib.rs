@@ -20,6 +20,7 @@ mod check_table;
 mod column;
 mod copy;
 mod create;
+mod create_like;
 mod database;
 mod drop;
 pub mod event;
@@ -94,7 +95,7 @@ pub fn execute(
             if_not_exists,
             name,
             source,
-        } => create::create_like(ddl, *temporary, *if_not_exists, name, source),
+        } => create_like::create_like(ddl, *temporary, *if_not_exists, name, source),
         S::AlterTable(alter) => {
             alter::alter(ddl, &alter.table, &alter.actions, alter.algorithm.as_ref())
         }

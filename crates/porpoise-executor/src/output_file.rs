@@ -164,7 +164,7 @@ impl FieldWriter {
                 false => encoded(value, ty, self.charset),
             };
             let (width, held) = (widths[position], bytes.len().min(widths[position]));
-            self.escape(&bytes[..held], None, line);
+            self.escape(&bytes[..held], ty, None, line);
             line.resize(line.len() + width - held, b' ');
             return;
         }
@@ -178,7 +178,7 @@ impl FieldWriter {
                 .enclosed
                 .filter(|_| !format.encloses_strings_only || is_written_as_text(ty));
             line.extend(quote);
-            self.escape(&encoded(value, ty, self.charset), quote, line);
+            self.escape(&encoded(value, ty, self.charset), ty, quote, line);
             line.extend(quote);
         }
         if position < self.last_position {
@@ -195,9 +195,14 @@ impl FieldWriter {
         line.extend_from_slice(end);
     }
 
-    /// Writes a field's bytes, with an escape before each that would end it or begin an escape.
-    fn escape(&self, bytes: &[u8], quote: Option<u8>, line: &mut Vec<u8>) {
-        let Some(escape) = self.format.escaped else {
+    /// Writes a field's bytes, with an escape before each that would end it or begin an escape. A
+    /// byte within a character of several never does.
+    fn escape(&self, bytes: &[u8], ty: &DataType, quote: Option<u8>, line: &mut Vec<u8>) {
+        let is_wide = ty.is_string() && !ty.is_binary_string() && {
+            let charset = self.charset.unwrap_or_else(|| ty.collation().charset());
+            charset.min_len() > 1
+        };
+        let Some(escape) = self.format.escaped.filter(|_| !is_wide) else {
             line.extend_from_slice(bytes);
             return;
         };

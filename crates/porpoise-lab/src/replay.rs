@@ -364,10 +364,12 @@ impl Link {
             let sent = match &mut self.route {
                 Route::Socket(socket) => send(socket, reply, SendFlags::NOSIGNAL).ok(),
                 Route::Ring(end) => match end.write(reply) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => end
-                        .wait_for(RingInterest::WRITABLE, PATIENCE)
-                        .is_ok_and(|waited| waited)
-                        .then_some(0),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        let room = RingInterest::WRITABLE;
+                        let waited = end.spin_for(room)
+                            || end.wait_for(room, PATIENCE).is_ok_and(|waited| waited);
+                        waited.then_some(0)
+                    }
                     written => written.ok(),
                 },
             };

@@ -55,6 +55,9 @@ const REUSE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long the last reply of a connection may take to be sent.
 const FINAL_REPLY_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// How long the ring of a connection that is idle keeps the memory that a large reply has needed.
+const MEMORY_KEPT_FOR: Duration = Duration::from_secs(1);
+
 /// What a connection waits for after it was served.
 pub(crate) enum NextState {
     /// Its client's next packet.
@@ -373,11 +376,19 @@ impl Connection {
             }
             Phase::Session(client) if self.send_buffer.has_unsent() => client.net_write_timeout(),
             Phase::Session(client) if self.partial_packet.is_some() => client.net_read_timeout(),
+            Phase::Session(client) if self.releases_memory_before(client.idle_timeout()) => {
+                MEMORY_KEPT_FOR
+            }
             Phase::Session(client) => client.idle_timeout(),
             Phase::AwaitingReuse => REUSE_WAIT_MAX,
             Phase::Over => FINAL_REPLY_WAIT_MAX,
         };
         Some(now + timeout)
+    }
+
+    /// A ring gives memory back in the midst of a pause that may go on.
+    fn releases_memory_before(&self, timeout: Duration) -> bool {
+        self.send_buffer.stream.has_spare_memory() && MEMORY_KEPT_FOR < timeout
     }
 
     /// Its deadline is over: when it is served next, it ends.

@@ -56,7 +56,7 @@ pub(crate) fn receive_file(
                 last_progress = Instant::now();
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                connection.wait(Stream::wait_readable, timeout)?;
+                connection.wait(false, timeout)?;
                 connection.check_interrupt()?;
                 if last_progress.elapsed() >= timeout {
                     return Err(io::ErrorKind::TimedOut.into());

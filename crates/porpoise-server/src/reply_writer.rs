@@ -38,6 +38,9 @@ use crate::stream::Stream;
 /// memory.
 pub(crate) const FLUSH_BYTES: usize = 256 << 10;
 
+/// The same over a ring: the client takes rows while the next ones are made.
+const RING_FLUSH_BYTES: usize = 64 << 10;
+
 /// The text protocol, or the binary one of prepared statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowFormat {
@@ -87,6 +90,8 @@ pub(crate) struct ReplyWriter<'a> {
     has_rows: bool,
     /// The rows are the values of OUT parameters.
     is_out_parameters: bool,
+    /// Rows are sent when the reply buffer holds more than this.
+    flush_bytes: usize,
     /// The end of the last result, not yet written.
     end: Option<(Completion, EndPacket)>,
 }
@@ -127,7 +132,12 @@ impl<'a> ReplyWriter<'a> {
         send_buffer: &'a mut SendBuffer,
         format: ResultSetFormat,
     ) -> ReplyWriter<'a> {
+        let flush_bytes = match send_buffer.stream.is_ring() {
+            true => RING_FLUSH_BYTES,
+            false => FLUSH_BYTES,
+        };
         ReplyWriter {
+            flush_bytes,
             writer,
             send_buffer,
             format,
@@ -378,7 +388,7 @@ impl Reply for ReplyWriter<'_> {
         if let (Some(cursor), Some(account)) = (&mut self.cursor, &self.account) {
             cursor.end_row(account)?;
         }
-        if self.writer.len() > FLUSH_BYTES {
+        if self.writer.len() > self.flush_bytes {
             self.send_buffer
                 .send_all(self.writer, self.format.write_timeout)
                 .map_err(send_error)?;

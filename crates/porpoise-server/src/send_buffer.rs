@@ -2,7 +2,8 @@
 //!
 //! A reply is written at once, without asking first whether there is room: there nearly always is.
 //! What doesn't fit waits here, and the event loop is notified when there is room again. Only a
-//! statement in the middle of a large result waits itself ([`SendBuffer::send_all`]), after handing
+//! statement in the middle of a large result waits itself ([`SendBuffer::send_all`]): it spins for
+//! room in a ring, which a client that reads makes within microseconds, and before it sleeps it hands
 //! the event loop over to another thread.
 
 use std::io;
@@ -196,31 +197,51 @@ impl SendBuffer {
     /// Sends everything, waiting on this thread while the client is slow, `timeout` at most without
     /// any progress.
     pub fn send_all(&mut self, writer: &mut PacketWriter, timeout: Duration) -> io::Result<()> {
-        let mut progress = self.send(writer)?;
+        let result = self.send_all_bytes(writer.bytes(), timeout);
+        writer.clear();
+        result
+    }
+
+    fn send_all_bytes(&mut self, mut bytes: &[u8], timeout: Duration) -> io::Result<()> {
         let mut last_progress = Instant::now();
-        while progress == SendProgress::Partial {
-            let before = (self.sent, self.unsent.len());
-            self.wait(Stream::wait_writable, timeout)?;
-            progress = self.flush()?;
+        loop {
+            let before = (self.sent, self.unsent.len(), bytes.len());
+            // What waits already goes first.
+            let mut progress = match self.has_unsent() {
+                true => self.flush()?,
+                false => SendProgress::Complete,
+            };
+            while progress == SendProgress::Complete && !bytes.is_empty() {
+                match self.write(bytes) {
+                    Ok(written) => bytes = &bytes[written..],
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        progress = SendProgress::Partial;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if bytes.is_empty() && !self.has_unsent() {
+                return Ok(());
+            }
             self.check_interrupt()?;
-            if (self.sent, self.unsent.len()) != before {
+            if (self.sent, self.unsent.len(), bytes.len()) != before {
                 last_progress = Instant::now();
             } else if last_progress.elapsed() >= timeout {
                 return Err(io::ErrorKind::TimedOut.into());
             }
+            self.wait(true, timeout)?;
         }
-        Ok(())
     }
 
-    /// Waits for the stream on this thread, until it is ready or it is time to check for an
-    /// interrupt.
-    pub fn wait(
-        &mut self,
-        wait: fn(&mut Stream, Duration) -> io::Result<bool>,
-        timeout: Duration,
-    ) -> io::Result<()> {
-        thread_pool::hand_over_loop();
-        wait(&mut self.stream, INTERRUPT_CHECK_INTERVAL.min(timeout))?;
+    /// Waits for the stream on this thread, until it has `room`, or bytes to read, or it is time to
+    /// check for an interrupt.
+    pub fn wait(&mut self, room: bool, timeout: Duration) -> io::Result<()> {
+        // Who is at the other end of a ring is mostly ready sooner than the loop is given away.
+        if !self.stream.spin_for(room) {
+            thread_pool::hand_over_loop();
+            self.stream
+                .wait_for(room, INTERRUPT_CHECK_INTERVAL.min(timeout))?;
+        }
         Ok(())
     }
 

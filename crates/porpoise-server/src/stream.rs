@@ -2,7 +2,7 @@
 //! blocking.
 //!
 //! The event loop reads and writes when the stream is ready. A statement that has handed the loop
-//! to another thread may wait for the stream itself, with [`Stream::wait_writable`].
+//! to another thread may wait for the stream itself, with [`Stream::wait_for`].
 //!
 //! A layer is a stream over another: it changes the bytes on their way, and what concerns the way
 //! itself (readiness, addresses, credentials) it leaves to the stream below.
@@ -354,6 +354,25 @@ impl Stream {
         }
     }
 
+    /// A ring holds memory that it needs for large replies only.
+    #[inline]
+    pub fn has_spare_memory(&self) -> bool {
+        match self {
+            Stream::SharedMemory(end) => end.has_spare_memory(),
+            Stream::Compressed(frames) => frames.below().has_spare_memory(),
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Tls(_) | Stream::InProcess(_) => false,
+        }
+    }
+
+    /// Gives that memory back to the system.
+    pub fn release_memory(&mut self) {
+        match self {
+            Stream::SharedMemory(end) => end.release_memory(),
+            Stream::Compressed(frames) => frames.below_mut().release_memory(),
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Tls(_) | Stream::InProcess(_) => {}
+        }
+    }
+
     /// How often a sleeping client was woken since this was last asked.
     pub fn take_wakeups(&mut self) -> u64 {
         match self {
@@ -363,26 +382,27 @@ impl Stream {
         }
     }
 
-    /// Waits on this thread until the stream takes more bytes; false if the timeout was over
-    /// before.
-    pub fn wait_writable(&mut self, timeout: Duration) -> io::Result<bool> {
-        self.wait(true, timeout)
+    /// Spins for `room` in a ring, or for bytes to read, for as long as that is worth it. True if
+    /// it is there.
+    pub fn spin_for(&mut self, room: bool) -> bool {
+        match self {
+            Stream::SharedMemory(end) => end.spin_for(ring_interest(room)),
+            Stream::Compressed(frames) => frames.below_mut().spin_for(room),
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Tls(_) | Stream::InProcess(_) => false,
+        }
     }
 
-    /// Waits on this thread until there are bytes to read; false if the timeout was over before.
-    pub fn wait_readable(&mut self, timeout: Duration) -> io::Result<bool> {
-        self.wait(false, timeout)
-    }
-
-    fn wait(&mut self, room: bool, timeout: Duration) -> io::Result<bool> {
+    /// Waits on this thread until the stream takes more bytes (`room`), or has some to read; false if
+    /// the timeout was over before.
+    pub fn wait_for(&mut self, room: bool, timeout: Duration) -> io::Result<bool> {
         let socket = match self {
             Stream::Tcp(socket) => (*socket).as_fd(),
             Stream::Unix(socket) => (*socket).as_fd(),
             Stream::SharedMemory(end) => return end.wait_for(ring_interest(room), timeout),
             Stream::Tls(tls) if !room && tls.may_have_more() => return Ok(true),
-            Stream::Tls(tls) => return tls.below_mut().wait(room, timeout),
+            Stream::Tls(tls) => return tls.below_mut().wait_for(room, timeout),
             Stream::Compressed(frames) if !room && frames.has_frame() => return Ok(true),
-            Stream::Compressed(frames) => return frames.below_mut().wait(room, timeout),
+            Stream::Compressed(frames) => return frames.below_mut().wait_for(room, timeout),
             Stream::InProcess(_) => return Ok(room),
         };
         let flags = if room { PollFlags::OUT } else { PollFlags::IN };

@@ -54,11 +54,16 @@ pub struct RingSizes {
 }
 
 /// Most messages fit at once; a longer one goes in parts. Pages that no byte ever lay in cost
-/// nothing.
+/// nothing. Results of some thousand rows fit, so that a thread that serves many clients needn't wait
+/// for one of them to read.
 pub const DEFAULT_SIZES: RingSizes = RingSizes {
     to_server: 16 << 10,
-    to_client: 64 << 10,
+    to_client: 1 << 20,
 };
+
+/// What a ring keeps of its memory when it gives back the rest.
+pub(crate) const KEPT_BYTES: usize = 64 << 10;
+const _: () = assert!(KEPT_BYTES.is_multiple_of(PAGE));
 
 const CAPACITY_MIN: usize = PAGE;
 const CAPACITY_MAX: usize = 1 << 30;
@@ -147,6 +152,17 @@ impl MappedRings {
         // SAFETY: by the assertion it points into the mapping, which `RingSizes::length` is the
         // length of.
         unsafe { self.mapping.base().byte_add(begin + index) }
+    }
+
+    /// Gives back the memory of this end's ring but for its first [`KEPT_BYTES`]; no byte that the
+    /// other end is to take may lie there.
+    pub(crate) fn release(&self) -> io::Result<()> {
+        let (begin, capacity) = match self.role {
+            Role::Client => (PAGE, self.sizes.to_server),
+            Role::Server => (PAGE + self.sizes.to_server, self.sizes.to_client),
+        };
+        let kept = KEPT_BYTES.min(capacity);
+        self.mapping.release(begin + kept..begin + capacity)
     }
 
     fn other(&self) -> Role {

@@ -35,8 +35,8 @@
 //! ```
 //!
 //! `taken` isn't published for every read but together with the next reply, when a quarter of the
-//! ring was taken, and before sleeping: it shares its cache line with `sent`, so that a request and
-//! its reply move one line each way.
+//! ring was taken or a long message to its end, and before sleeping: it shares its cache line with
+//! `sent`, so that a request and its reply move one line each way.
 
 use std::sync::atomic::Ordering;
 
@@ -154,6 +154,10 @@ impl From<CorruptRing> for std::io::Error {
     }
 }
 
+/// Who has taken so many bytes, and all there were, says so at once: the other end may begin at the
+/// beginning of its ring again, or give memory back, while this one is at something else.
+const LONG_MESSAGE_BYTES: u64 = 32 << 10;
+
 /// What an end waits for: a set of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingInterest(u32);
@@ -210,6 +214,12 @@ impl<M: RingMemory, B: Wake> RingEnd<M, B> {
         &self.memory
     }
 
+    /// How far from its beginning bytes have lain in this end's ring since it was empty last: more
+    /// than the capacity if they have gone round.
+    pub fn extent(&self) -> u64 {
+        self.sent.wrapping_sub(self.origin)
+    }
+
     /// How often it woke the other end since the last call.
     pub fn take_wakeups(&mut self) -> u64 {
         std::mem::take(&mut self.wakeups)
@@ -240,7 +250,8 @@ impl<M: RingMemory, B: Wake> RingEnd<M, B> {
     /// Takes bytes: as many as there are, up to the length of `into`; 0 if there are none.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, CorruptRing> {
         let capacity = self.memory.capacity_in();
-        let count = self.readable()?.min(into.len());
+        let readable = self.readable()?;
+        let count = readable.min(into.len());
         if count == 0 {
             return Ok(0);
         }
@@ -253,7 +264,11 @@ impl<M: RingMemory, B: Wake> RingEnd<M, B> {
             self.memory.get(0, rest);
         }
         self.taken = self.taken.wrapping_add(count as u64);
-        if self.taken.wrapping_sub(self.published_taken) >= (capacity / 4) as u64 {
+        let ends_long_message =
+            count == readable && self.taken.wrapping_sub(origin) >= LONG_MESSAGE_BYTES;
+        if ends_long_message
+            || self.taken.wrapping_sub(self.published_taken) >= (capacity / 4) as u64
+        {
             self.publish_taken();
         }
         Ok(count)

@@ -934,6 +934,42 @@ fn dumps_of_the_schema_mysql_can_be_loaded() {
     user.fails("DROP TABLE IF EXISTS mysql.db", 1142);
 }
 
+/// Who may read a table of the server's own may make one like it, as those do who rotate the logs.
+#[test]
+fn tables_like_the_servers_own_take_rows() {
+    let mut root = Db::new();
+    root.run("CREATE TABLE mysql.kept LIKE mysql.general_log");
+    root.run("INSERT INTO mysql.kept VALUES (NOW(6), 'me', 1, 2, 'Query', 'SELECT 1')");
+    root.run("INSERT INTO mysql.kept SELECT * FROM mysql.general_log");
+    assert_eq!(
+        root.rows("SELECT command_type, argument FROM mysql.kept"),
+        ["Query|SELECT 1"]
+    );
+    root.run("CREATE TEMPORARY TABLE copy LIKE mysql.user");
+    root.run("INSERT INTO copy SELECT * FROM mysql.user");
+    assert_eq!(
+        root.rows("SELECT Host, User FROM copy WHERE User = 'root'"),
+        ["localhost|root"]
+    );
+    root.fails("CREATE TABLE p LIKE performance_schema.threads", 1044);
+    root.run("CREATE USER u");
+    root.run("GRANT CREATE ON *.* TO u");
+    let mut user = login(&root, "u");
+    user.fails("CREATE TABLE mysql.mine LIKE mysql.general_log", 1142);
+    root.run("GRANT SELECT ON mysql.general_log TO u");
+    user.run("CREATE TABLE mysql.mine LIKE mysql.general_log");
+    let comments = "SELECT table_name, engine, table_comment FROM information_schema.tables
+        WHERE table_schema = 'mysql' AND table_name IN ('db', 'mine', 'slow_log') ORDER BY 1";
+    assert_eq!(
+        root.rows(comments),
+        [
+            "db|InnoDB|Database privileges",
+            "mine|InnoDB|General log",
+            "slow_log|CSV|Slow log"
+        ]
+    );
+}
+
 /// A trigger's definer needs TRIGGER when it is fired, SELECT on the columns of its rows that it
 /// reads, and UPDATE on those that it changes.
 #[test]

@@ -496,6 +496,8 @@ fn rows_are_written_as_load_data_reads_them() {
         ("SELECT 'anba'", "OUTFILE FIELDS TERMINATED BY 'n' LINES TERMINATED BY 'b'", b"an\\bab"),
         ("SELECT 'a-b'", "OUTFILE FIELDS TERMINATED BY '-' LINES TERMINATED BY ''", b"a\\-b-"),
         ("SELECT 'nnb'", "OUTFILE FIELDS TERMINATED BY ',' ENCLOSED BY 'n'", b"nnnnnbn\n"),
+        // Of characters of two bytes none is escaped.
+        ("SELECT CONVERT('a\tb\\\\' USING utf16), 'c\td'", "OUTFILE", b"\0a\0\t\0b\0\\\tc\\\td\n"),
         ("SELECT 1 UNION SELECT 2", "OUTFILE", b"1\n2\n"),
         ("SELECT id FROM t WHERE id = 9", "OUTFILE", b""),
         ("SELECT a, id, b FROM t WHERE id = 1", "DUMPFILE", b"a\tb\nc\\d\"e,1\0\r"),

@@ -508,27 +508,14 @@ fn tables(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
             Relation::View(view) => {
                 bare(&view.schema, &view.name, "VIEW", Value::Null, text("VIEW"))
             }
-            Relation::Virtual(table) if table.schema == "mysql" => bare(
-                table.schema,
-                table.name,
-                "BASE TABLE",
-                text("InnoDB"),
-                text(""),
-            ),
-            Relation::Virtual(table) if table.schema == "performance_schema" => bare(
-                table.schema,
-                table.name,
-                "BASE TABLE",
-                text("PERFORMANCE_SCHEMA"),
-                text(""),
-            ),
-            Relation::Virtual(table) => bare(
-                table.schema,
-                table.name,
-                "SYSTEM VIEW",
-                Value::Null,
-                text(""),
-            ),
+            Relation::Virtual(table) => {
+                let (kind, engine) = match table.engine() {
+                    Some(engine) => ("BASE TABLE", text(engine)),
+                    None => ("SYSTEM VIEW", Value::Null),
+                };
+                let comment = text(table.comment());
+                bare(table.schema, table.name, kind, engine, comment)
+            }
         };
         row(exec, &values)?;
     }

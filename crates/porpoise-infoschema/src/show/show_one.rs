@@ -257,14 +257,16 @@ fn create_relation(
                 })
                 .collect();
             // As a dump needs it: it is the statement that it would be of a table like this.
-            let (temporary, engine) = match (table.schema, table.name) {
-                ("mysql", "general_log" | "slow_log") => ("", "CSV"),
-                ("mysql", _) => ("", "InnoDB"),
-                ("performance_schema", _) => ("", "PERFORMANCE_SCHEMA"),
-                _ => ("TEMPORARY ", "MEMORY"),
+            let (temporary, engine) = match table.engine() {
+                Some(engine) => ("", engine),
+                None => ("TEMPORARY ", "MEMORY"),
+            };
+            let comment = match table.comment() {
+                "" => String::new(),
+                comment => format!(" COMMENT='{comment}'"),
             };
             let text = format!(
-                "CREATE {temporary}TABLE {} (\n{}\n) ENGINE={engine} DEFAULT CHARSET=utf8mb3",
+                "CREATE {temporary}TABLE {} (\n{}\n) ENGINE={engine} DEFAULT CHARSET=utf8mb3{comment}",
                 quote::name(table.name),
                 columns.join(",\n")
             );

@@ -45,7 +45,7 @@ impl Connection {
         if self.is_closing || self.is_killed() {
             return NextState::Close;
         }
-        if std::mem::take(&mut self.expired) && !self.gives_up_host() {
+        if std::mem::take(&mut self.expired) && !self.gives_up_host() && !self.releases_memory() {
             return self.time_out(&mut buffers.writer);
         }
         if let Some(partial_packet) = self.partial_packet.take() {
@@ -82,6 +82,21 @@ impl Connection {
             Phase::Handshake(handshake) => handshake.give_up_host(peer),
             _ => false,
         }
+    }
+
+    /// It has been idle for so long that its ring gives memory back. False if that isn't what has
+    /// expired.
+    fn releases_memory(&mut self) -> bool {
+        let is_idle = match &self.phase {
+            Phase::Session(client) if self.partial_packet.is_none() => {
+                self.releases_memory_before(client.idle_timeout())
+            }
+            _ => false,
+        };
+        if is_idle {
+            self.send_buffer.stream.release_memory();
+        }
+        is_idle
     }
 
     /// Takes the login that has waited for its client's host.

@@ -1,8 +1,9 @@
 //! The server's end of a pair of rings.
 
 use super::offer::Offer;
-use crate::memory::{DEFAULT_SIZES, MappedRings, RingSizes, Role};
+use crate::memory::{DEFAULT_SIZES, KEPT_BYTES, MappedRings, RingSizes, Role};
 use crate::ring::{RingEnd, RingInterest, RingMemory, Wake};
+use crate::spin::Spin;
 use crate::sys::{self, SocketState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,13 +20,17 @@ impl Wake for SocketWaker {
     }
 }
 
-/// The server's end. It never blocks but in [`wait_for`](Self::wait_for), and trusts nothing it
-/// reads.
+/// The server's end. It never blocks but in [`spin_for`](Self::spin_for) and
+/// [`wait_for`](Self::wait_for), and trusts nothing it reads.
 #[derive(Debug)]
 pub struct ServerEnd {
     pub(super) end: RingEnd<MappedRings, SocketWaker>,
     pub(super) doorbell: OwnedFd,
     is_reused: bool,
+    /// Its ring holds more memory than it keeps.
+    has_spare_memory: bool,
+    /// For the waits of a thread that is in the middle of something.
+    spin: Spin,
 }
 
 impl ServerEnd {
@@ -67,6 +72,8 @@ impl ServerEnd {
             end: RingEnd::new(mapped, SocketWaker(socket)),
             doorbell,
             is_reused: false,
+            has_spare_memory: false,
+            spin: Spin::default(),
         })
     }
 
@@ -113,7 +120,25 @@ impl ServerEnd {
                 Err(io::ErrorKind::BrokenPipe.into())
             }
             0 => Err(io::ErrorKind::WouldBlock.into()),
-            count => Ok(count),
+            count => {
+                self.has_spare_memory |= self.end.extent() > KEPT_BYTES as u64;
+                Ok(count)
+            }
+        }
+    }
+
+    /// Large messages have gone through: their memory may be [given back](Self::release_memory).
+    #[inline]
+    pub fn has_spare_memory(&self) -> bool {
+        self.has_spare_memory
+    }
+
+    /// Gives the memory that large messages have needed back to the system. Where the client hasn't
+    /// taken them yet, it stays until the next.
+    pub fn release_memory(&mut self) {
+        if std::mem::take(&mut self.has_spare_memory) && self.is_drained() {
+            // Memory that can't be given back is kept.
+            let _ = self.end.memory().release();
         }
     }
 
@@ -155,20 +180,19 @@ impl ServerEnd {
         self.end.take_wakeups()
     }
 
-    /// Waits on this thread for bytes to read, or for room to write. False if there is none: when
+    /// Spins for one of `interest` for as long as that is worth it. True if it is there; otherwise
+    /// [`wait_for`](Self::wait_for) follows.
+    pub fn spin_for(&mut self, interest: RingInterest) -> bool {
+        let end = &self.end;
+        self.spin.wait(|| end.is_ready(interest))
+    }
+
+    /// Sleeps on this thread for bytes to read, or for room to write. False if there is none: when
     /// `timeout` is over, or earlier.
     ///
     /// # Errors
     /// [`io::ErrorKind::BrokenPipe`] if the client is gone.
     pub fn wait_for(&mut self, interest: RingInterest, timeout: Duration) -> io::Result<bool> {
-        // A client that is reading takes half a ring in some microseconds.
-        const POLLS_MAX: u32 = 1000;
-        for _ in 0..POLLS_MAX {
-            if self.end.is_ready(interest) {
-                return Ok(true);
-            }
-            std::hint::spin_loop();
-        }
         sys::clear_doorbell(&self.doorbell);
         if !self.end.arm(interest) {
             sys::wait_for(
@@ -177,6 +201,7 @@ impl ServerEnd {
             )?;
             self.end.disarm();
         }
+        self.spin.woke();
         if sys::read_wakeups(self.socket(), false)? == SocketState::Closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }

@@ -1,8 +1,8 @@
 use super::offer::Offer;
 use super::*;
 use crate::Stream;
-use crate::memory::{DEFAULT_SIZES, RingSizes};
-use crate::ring::{RingInterest, Wake};
+use crate::memory::{DEFAULT_SIZES, KEPT_BYTES, RingSizes};
+use crate::ring::{RingInterest, RingMemory, Wake};
 use crate::sys;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -278,4 +278,34 @@ fn rings_are_reused_with_the_same_server_while_it_lives() {
     assert!(pooled().is_none());
     let _other = std::os::unix::net::UnixListener::bind(&path).unwrap();
     assert!(pooled().is_none());
+}
+
+#[test]
+fn memory_that_large_messages_have_needed_is_given_back() {
+    let (mut client, mut server) = pair();
+    let mut bytes = vec![0; KEPT_BYTES * 2];
+    let mut exchange = |server: &mut ServerEnd, client: &mut SharedMemory, length: usize| {
+        assert_eq!(server.write(&vec![7; length]).unwrap(), length);
+        client.read_exact(&mut bytes[..length]).unwrap();
+        assert!(bytes[..length].iter().all(|byte| *byte == 7));
+    };
+    let in_ring = |client: &SharedMemory, index: usize| {
+        let mut byte = [0];
+        client.end.memory().get(index, &mut byte);
+        byte[0]
+    };
+    exchange(&mut server, &mut client, KEPT_BYTES);
+    assert!(!server.has_spare_memory());
+    exchange(&mut server, &mut client, KEPT_BYTES * 2);
+    assert!(server.has_spare_memory() && in_ring(&client, KEPT_BYTES) == 7);
+    server.release_memory();
+    assert!(!server.has_spare_memory());
+    assert_eq!(
+        (
+            in_ring(&client, KEPT_BYTES - 1),
+            in_ring(&client, KEPT_BYTES)
+        ),
+        (7, 0)
+    );
+    exchange(&mut server, &mut client, KEPT_BYTES * 2);
 }

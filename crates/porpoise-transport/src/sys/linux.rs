@@ -5,7 +5,7 @@ use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
 use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
@@ -14,6 +14,7 @@ use rustix::net::{
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::ptr::NonNull;
@@ -96,6 +97,23 @@ impl Mapping {
 
     pub fn length(&self) -> usize {
         self.length
+    }
+
+    /// Gives the pages of a range of whole pages back to the system: its bytes are zeros then, for
+    /// every process that has mapped them.
+    pub fn release(&self, range: Range<usize>) -> io::Result<()> {
+        #[cfg(test)]
+        if self.block.is_some() {
+            return Ok(());
+        }
+        assert!(range.start <= range.end && range.end <= self.length);
+        // SAFETY: the range lies in the mapping, of which nothing is borrowed but the words at its
+        // beginning, which callers leave out; any bytes are valid ones.
+        unsafe {
+            let from = self.base.as_ptr().byte_add(range.start);
+            madvise(from.cast(), range.len(), Advice::LinuxRemove)?;
+        }
+        Ok(())
     }
 }
 

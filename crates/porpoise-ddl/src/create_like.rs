@@ -1,0 +1,101 @@
+//! CREATE TABLE … LIKE: an empty table with the columns, keys and checks of another.
+
+use std::sync::Arc;
+
+use porpoise_catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
+use porpoise_catalog::virtual_table::{self, VirtualColumn, VirtualTable};
+use porpoise_core::error::Result;
+use porpoise_core::reply::Completion;
+use porpoise_sql::ast;
+use porpoise_types::Charset;
+
+use crate::create::{exists, place, publish};
+use crate::{Ddl, table};
+
+/// A table of the server's own as a table that takes rows.
+fn record_of_own(own: &VirtualTable) -> TableRecord {
+    let column = |(name, ty, nullable): &VirtualColumn| ColumnRecord {
+        name: (*name).into(),
+        ty: ty(),
+        explicit_collation: false,
+        nullable: *nullable,
+        default: match nullable {
+            true => DefaultRecord::Null,
+            false => DefaultRecord::None,
+        },
+        on_update_now: false,
+        auto_increment: false,
+        generated: None,
+        invisible: false,
+        hidden: false,
+        comment: String::new(),
+        added: None,
+        place: 0,
+        origin: None,
+    };
+    TableRecord {
+        id: 0,
+        version: 0,
+        schema: own.schema.into(),
+        name: own.name.into(),
+        space: 0,
+        columns: own.columns.iter().map(column).collect(),
+        dropped: Vec::new(),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        collation: Charset::Utf8mb3.default_collation().id(),
+        comment: own.comment().to_string(),
+        options: Vec::new(),
+        created_s: 0,
+        temporary: false,
+    }
+}
+
+/// An empty table with another's columns, keys and checks.
+pub fn create_like(
+    ddl: &mut Ddl<'_>,
+    temporary: bool,
+    if_not_exists: bool,
+    name: &ast::ObjectName,
+    source: &ast::ObjectName,
+) -> Result<Completion> {
+    let (name, source) = (ddl.resolve(name)?, ddl.resolve(source)?);
+    if exists(ddl, &name, temporary, if_not_exists)? {
+        return Ok(Completion::default());
+    }
+    if !temporary {
+        let locked = &ddl.session.locked_tables;
+        locked.admits_change(&name.schema, &name.table)?;
+    }
+    let own = virtual_table::find(&source.schema, &source.table);
+    let own = own.filter(|own| own.schema == "mysql" && ddl.temporary(&source).is_none());
+    let mut record = match own {
+        Some(own) => record_of_own(own),
+        None => TableRecord::of(&*ddl.table(&source)?),
+    };
+    record.foreign_keys.clear();
+    record.forget_alterations();
+    for index in &mut record.indexes {
+        index.implicit = false;
+    }
+    record.id = ddl.shared.dictionary.next_table_id();
+    record.version = ddl.shared.dictionary.next_version();
+    record.created_s = ddl.now_us() / 1_000_000;
+    record.temporary = temporary;
+    // Names of checks are a schema's own: all are made anew, as MySQL does.
+    for (position, check) in record.checks.iter_mut().enumerate() {
+        check.name = format!("{}_chk_{}", name.table, position + 1).into();
+    }
+    record.schema = name.schema;
+    record.name = name.table;
+    for index in &mut record.indexes {
+        index.origin = None;
+    }
+    place(ddl, &mut record);
+    let table = Arc::new(table::bind(
+        &record,
+        Arc::new(ddl.shared.dictionary.new_state()),
+    )?);
+    publish(ddl, &record, table, None, None, if_not_exists)
+}
