@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use porpoise_protocol::frame::PacketReader;
 
 use crate::send_buffer::SendBuffer;
-use crate::stream::{Received, Stream};
+use crate::stream::Received;
 
 /// The longest packet that a client may send of a file: the most that `max_allowed_packet` can be.
 const FILE_PACKET_BYTES_MAX: usize = 1 << 30;
