@@ -457,12 +457,12 @@ impl LateRelease {
 impl Drop for LateRelease {
     fn drop(&mut self) {
         while let Some(shared) = self.shared.upgrade() {
-            if self.locks.len() == 0 {
+            if !shared
+                .locks
+                .release_some(&mut self.locks, LateRelease::PART)
+            {
                 return shared.locks.shrink();
             }
-            shared
-                .locks
-                .release(self.locks.take_some(LateRelease::PART));
         }
     }
 }
