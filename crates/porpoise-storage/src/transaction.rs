@@ -411,8 +411,8 @@ impl Transaction {
     }
 
     /// Hands the writes to the log as one commit, and releases the row locks. Others see the writes
-    /// once the returned `Commit` is done; those who lock a row to change it see them before. On an
-    /// error nothing was written:
+    /// once the returned `Commit` is done; those who lock a row to change it see them before. A
+    /// [large](Transaction::is_large) one is done when this returns. On an error nothing was written:
     /// [`Error::ReadOnly`](crate::Error::ReadOnly),
     /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), a full disk, or
     /// [`Error::Closed`](crate::Error::Closed).
