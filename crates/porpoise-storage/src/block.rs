@@ -50,6 +50,8 @@ const REWRITTEN_BLOCKS_MAX: usize = 4;
 pub(crate) struct BlockMemory {
     /// How many bytes blocks may take before some are evicted.
     pub budget: usize,
+    /// How many of these bytes something else takes that the cache lends them to.
+    pub lent: AtomicUsize,
     used: AtomicUsize,
     free: [Mutex<Vec<Box<[u8]>>>; BUFFER_BYTES.len()],
 }
@@ -58,6 +60,7 @@ impl BlockMemory {
     pub fn new(budget: usize) -> BlockMemory {
         BlockMemory {
             budget,
+            lent: AtomicUsize::new(0),
             used: AtomicUsize::new(0),
             free: Default::default(),
         }
@@ -69,7 +72,9 @@ impl BlockMemory {
     }
 
     pub fn is_over_budget(&self) -> bool {
-        self.used() > self.budget
+        // Blocks keep an eighth.
+        let lent = self.lent.load(Ordering::Relaxed);
+        self.used() > self.budget - lent.min(self.budget / 8 * 7)
     }
 
     /// A buffer of at least this length. One that is small or large for a block has exactly this

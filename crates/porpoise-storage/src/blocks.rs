@@ -45,7 +45,7 @@ use cache::Eviction;
 use index::{IndexNode, insert_block, remove_block};
 use read::{FetchRange, read_block};
 
-pub(crate) use cache::BlockCache;
+pub(crate) use cache::{BlockCache, CacheLoan};
 pub(crate) use read::ScanBatch;
 
 /// How many blocks are refreshed before readers see them. A reader that adds a block waits as long.

@@ -42,7 +42,9 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
+use crate::commit::Commit;
 use crate::disk::Metadata;
+use crate::group_commit::{Durability, NewMemtables, Writing};
 use crate::memtable::Memtable;
 use crate::options::Background;
 use crate::snapshot::Epoch;
@@ -101,6 +103,38 @@ fn switch_memtable(shared: &Shared) -> Result<()> {
             is_oldest_merged: false,
         }));
     })
+}
+
+/// Commits a transaction whose writes are a memtable of their own: readers come to know it as it is.
+///
+/// # Errors
+/// As those of [`GroupCommit::hand_over`](crate::group_commit::GroupCommit::hand_over).
+pub(crate) fn hand_over(
+    shared: &Arc<Shared>,
+    writing: Writing,
+    own: Arc<Memtable>,
+    durability: Durability,
+) -> Result<Commit> {
+    let _hurry = shared.pace.hurry();
+    let _tree = shared.tree.lock();
+    let publish = |new: NewMemtables| {
+        let epoch = shared.epoch.load();
+        let older = epoch.memtables.iter().skip(1).cloned();
+        let before = (!new.before.is_empty()).then_some(new.before);
+        shared.epoch.store(Arc::new(Epoch {
+            memtables: [new.next, new.own]
+                .into_iter()
+                .chain(before)
+                .chain(older)
+                .collect(),
+            tree: Arc::clone(&epoch.tree),
+            is_oldest_merged: false,
+        }));
+    };
+    let group = &shared.group;
+    let commit = group.hand_over(shared, writing, own, durability, publish)?;
+    shared.request_checkpoint();
+    Ok(commit)
 }
 
 /// Writes rows into a space that nobody reads, beside the log, in one redb transaction. Their keys

@@ -24,7 +24,7 @@ use crate::block::Block;
 use crate::memtable::{
     BoundKey, Key, SpaceVersions, Unpublished, Value, VersionCursor, is_past_high,
 };
-use crate::overlay::{SharedOverlay, Writes};
+use crate::overlay::{SharedOverlay, Writes, copy_writes};
 use crate::snapshot::{Snapshot, is_empty_range};
 use crate::{CommitTs, Direction, Result, SpaceId};
 
@@ -412,23 +412,14 @@ impl OverlayCursor {
         self.at = 0;
         let range = (as_bytes(&self.low), as_bytes(&self.high));
         if !is_empty_range(range) {
-            let mut take = |writes: &Writes| {
-                let entries = writes.range::<[u8], _>(range);
-                let owned = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
-                let batch = &mut self.batch;
-                match self.direction {
-                    Direction::Forward => batch.extend(entries.take(self.batch_len).map(owned)),
-                    Direction::Backward => {
-                        batch.extend(entries.rev().take(self.batch_len).map(owned));
-                    }
-                }
-            };
+            let (batch, len) = (&mut self.batch, self.batch_len);
             match &self.writes {
-                OverlaySource::Kept(writes) => take(writes),
+                OverlaySource::Kept(writes) => {
+                    copy_writes(writes, range, self.direction, len, batch);
+                }
                 OverlaySource::Open(overlay, space) => {
-                    if let Some(writes) = overlay.0.read().writes(*space) {
-                        take(writes);
-                    }
+                    let overlay = overlay.0.read();
+                    overlay.copy_writes(*space, range, self.direction, len, batch);
                 }
             }
         }

@@ -26,6 +26,9 @@
 //! version that isn't published rests on it ([`settle`]): what he commits comes later in the log,
 //! and what he may tell without a commit waits in the queue as one that has nothing to write.
 //!
+//! A commit that brings a memtable of its own, as it has written very much, goes another way
+//! ([`hand_over`]).
+//!
 //! Batches are published in the order of their timestamps, since there is one leader at a time. The
 //! flush policy at the time of each commit says how far its batch must go; the strictest of a batch
 //! decides.
@@ -37,6 +40,7 @@
 //! nothing has happened.
 
 mod failure;
+mod hand_over;
 mod resume;
 mod settle;
 
@@ -52,10 +56,11 @@ use crate::locks::{HeldLocks, LockTable};
 use crate::log::{AcknowledgedEnd, LogFiles, LogSegment, LogSpace, LogTail, Payload, SegmentWrite};
 use crate::memtable::Memtable;
 use crate::options::Flush;
-use crate::overlay::{Overlay, SharedOverlay, SpaceChange};
+use crate::overlay::SharedOverlay;
 use crate::store::Shared;
 use crate::{CommitTs, Error, Lsn, Result};
 use failure::{BackgroundSync, LostCommits, WriteFailure};
+pub(crate) use hand_over::NewMemtables;
 use settle::Settling;
 
 /// With flush policy 0, so much is kept in memory before it is written.
@@ -126,7 +131,7 @@ struct Queue {
     settling: Settling,
 }
 
-/// A checkpoint's claim to lead next. It is served before all others, so that load can't keep a
+/// The claim to lead next of a checkpoint, or of a commit that brings its own memtable. It is served before all others, so that load can't keep a
 /// checkpoint out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeadershipClaim {
@@ -224,15 +229,7 @@ impl GroupCommit {
         let ticket = Arc::new(CommitTicket::default());
         let (ts, memtable, inserting) = {
             let mut queue = self.queue.lock();
-            let next = queue
-                .log
-                .as_ref()
-                .and_then(|log| log.next_segment(&payload));
-            let admitted = match self.fate_of(rests_on, shared) {
-                Some(Err(error)) => Err(error),
-                _ => next.map_or(Ok(()), |segment| self.check_log_space(segment)),
-            };
-            if let Err(error) = admitted {
+            if let Err(error) = self.admit(&queue, shared, &payload, rests_on) {
                 drop(queue);
                 shared.locks.release(locks);
                 return Err(error);
@@ -251,13 +248,28 @@ impl GroupCommit {
             (ts, memtable, Arc::clone(&queue.inserting))
         };
         if let Some(overlay) = overlay {
-            insert_versions(&memtable, ts, &overlay.0.read());
+            overlay.0.read().insert_into(&memtable, ts);
         }
         // Locks are released before the batch can be published.
         self.settle(ts, &shared.locks);
         inserting.fetch_sub(1, Ordering::Release);
         self.commits.fetch_add(1, Ordering::Relaxed);
         Ok(Commit::queued(Arc::clone(shared), ts, ticket))
+    }
+
+    /// Fails if the disk has no room for a record, or what its writes rest on is lost.
+    fn admit(
+        &self,
+        queue: &Queue,
+        shared: &Shared,
+        payload: &Payload,
+        rests_on: CommitTs,
+    ) -> Result<()> {
+        if let Some(Err(error)) = self.fate_of(rests_on, shared) {
+            return Err(error);
+        }
+        let next = queue.log.as_ref().and_then(|log| log.next_segment(payload));
+        next.map_or(Ok(()), |segment| self.check_log_space(segment))
     }
 
     fn check_log_space(&self, up_to: LogSegment) -> Result<()> {
@@ -454,7 +466,8 @@ impl GroupCommit {
 
     /// Once a second: notes on disk how far the log is there.
     pub fn mark_synced(&self) -> Result<()> {
-        if self.failure.get().is_some() {
+        // A tree that is damaged doesn't keep the log from being what it was.
+        if !matches!(self.failure.get(), None | Some(Error::Damaged(_))) {
             return Ok(());
         }
         let marked = self.with_files(|files| files.mark(self.synced()));
@@ -472,15 +485,7 @@ impl GroupCommit {
         shared: &Shared,
         publish_next: impl FnOnce(Arc<Memtable>),
     ) -> Result<()> {
-        let mut queue = self.queue.lock();
-        if queue.has_leader {
-            queue.checkpoint_claim = LeadershipClaim::Waiting;
-            while queue.checkpoint_claim != LeadershipClaim::Granted {
-                self.leadership_granted.wait(&mut queue);
-            }
-        }
-        queue.checkpoint_claim = LeadershipClaim::None;
-        queue.has_leader = true;
+        let mut queue = self.claim_leadership();
         self.leave_oversized_segment(&mut queue);
         let batch = queue.take_batch(Durability::Written);
         let next = Arc::new(Memtable::after(batch.last_ts));
@@ -495,12 +500,39 @@ impl GroupCommit {
             // What has come to it meanwhile was out of all readers' sight.
             self.settle_into(next, &shared.locks);
         }
-        let has_callbacks = self.step_down(self.queue.lock());
-        finished.notify();
+        self.end_claim(shared, self.queue.lock(), Some(finished));
+        outcome
+    }
+
+    /// Leads as soon as the leader that there is has done its batch. One thread at a time: who has
+    /// locked the tree.
+    fn claim_leadership(&self) -> MutexGuard<'_, Queue> {
+        let mut queue = self.queue.lock();
+        if queue.has_leader {
+            queue.checkpoint_claim = LeadershipClaim::Waiting;
+            while queue.checkpoint_claim != LeadershipClaim::Granted {
+                self.leadership_granted.wait(&mut queue);
+            }
+        }
+        queue.checkpoint_claim = LeadershipClaim::None;
+        queue.has_leader = true;
+        queue
+    }
+
+    /// Ends a lead that was claimed, and notifies those of a batch.
+    fn end_claim(
+        &self,
+        shared: &Shared,
+        queue: MutexGuard<'_, Queue>,
+        finished: Option<FinishedBatch>,
+    ) {
+        let has_callbacks = self.step_down(queue);
+        if let Some(finished) = finished {
+            finished.notify();
+        }
         if has_callbacks && !self.call_leader_hook() {
             self.lead_group_commit(shared, Durability::Published);
         }
-        outcome
     }
 
     /// Has the log leave a segment that a large transaction needed: the checkpoint gives it back.
@@ -564,21 +596,6 @@ impl Queue {
             memtable: Arc::clone(&self.memtable),
             last_ts: CommitTs(self.next_ts - 1),
             end,
-        }
-    }
-}
-
-/// Puts a transaction's writes into a memtable.
-fn insert_versions(memtable: &Memtable, ts: CommitTs, overlay: &Overlay) {
-    for written in &overlay.spaces {
-        let writes = written.writes.iter();
-        let writes = writes.map(|(key, value)| (&**key, value.as_deref()));
-        memtable.insert(written.space, ts, written.net_rows, writes);
-    }
-    for (space, change) in &overlay.changes {
-        let versions = memtable.space(*space);
-        if *change == SpaceChange::Drop {
-            versions.drop_at(ts);
         }
     }
 }

@@ -47,9 +47,12 @@ use crate::{LockError, SpaceId, TxnId};
 
 const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 6;
-/// What a lock takes at most: its entry in a shard, whose memory doubles as it fills, and its place
-/// in the transaction's list.
-const LOCK_BYTES: usize = 108;
+/// What a lock takes at most: its place in a shard, whose memory doubles as it fills.
+const LOCK_BYTES: usize = 44;
+/// What a transaction's locks take beside that while they are listed.
+const LISTED_BYTES: usize = 16;
+/// So many locks a transaction lists. One with more lists none, and finds them in the shards.
+const LISTED_MAX: usize = 1 << 16;
 /// A transaction that releases so many locks has the shards give memory back.
 const MANY_LOCKS: usize = 4096;
 
@@ -281,15 +284,14 @@ struct QueuedRequest {
     waiter: Arc<Waiter>,
 }
 
-/// A row's locks. Most rows have one holder and nobody who waits, and a transaction may hold
-/// millions, so that this case is kept small.
+/// The locks of a row with which more than one transaction is concerned.
 #[derive(Default)]
 struct LockEntry {
     holders: SmallVec<[(TxnId, LockMode); 1]>,
     queue: Queue,
 }
 
-/// Who waits for a row, in order. Mostly nobody: a deque in place would be half of an entry.
+/// Who waits for a row, in order. Often nobody: a deque in place would be half of an entry.
 #[derive(Default)]
 #[expect(
     clippy::box_collection,
@@ -333,6 +335,11 @@ impl LockEntry {
     /// Whether nobody else holds the row, or waits for it.
     fn is_only_of(&self, txn: TxnId) -> bool {
         self.queue.is_empty() && matches!(&*self.holders, [(holder, _)] if *holder == txn)
+    }
+
+    fn mode_of(&self, txn: TxnId) -> Option<LockMode> {
+        let found = self.holders.iter().find(|(holder, _)| *holder == txn);
+        found.map(|&(_, mode)| mode)
     }
 
     fn admits(&self, txn: TxnId, mode: LockMode) -> bool {
@@ -463,6 +470,10 @@ pub(crate) struct LockTable {
 pub(crate) struct HeldLocks {
     txn: TxnId,
     rows: SmallVec<[RowHash; 8]>,
+    /// How many there are, if they are too many to be listed.
+    unlisted: Option<usize>,
+    /// Those in the shards before this one are released.
+    next_shard: usize,
     /// Its writes are among [`LockTable::open_writes`].
     has_writes: bool,
 }
@@ -472,6 +483,8 @@ impl HeldLocks {
         HeldLocks {
             txn,
             rows: SmallVec::new(),
+            unlisted: None,
+            next_shard: 0,
             has_writes: false,
         }
     }
@@ -484,29 +497,30 @@ impl HeldLocks {
     }
 
     pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Takes at most so many of them out.
-    pub fn take_some(&mut self, count: usize) -> HeldLocks {
-        let left = self.rows.len().saturating_sub(count);
-        HeldLocks {
-            txn: self.txn,
-            rows: self.rows.drain(left..).collect(),
-            has_writes: false,
-        }
+        self.unlisted.unwrap_or(self.rows.len())
     }
 
     pub fn held_bytes(&self) -> usize {
-        self.rows.len() * LOCK_BYTES
+        self.len() * LOCK_BYTES + self.rows.len() * LISTED_BYTES
     }
 
     fn granted(&mut self, row: RowHash, is_upgrade: bool) -> Locked {
         if is_upgrade {
             return Locked::Upgraded;
         }
-        self.rows.push(row);
+        self.add(row);
         Locked::Granted
+    }
+
+    fn add(&mut self, row: RowHash) {
+        match &mut self.unlisted {
+            Some(count) => *count += 1,
+            None if self.rows.len() < LISTED_MAX => self.rows.push(row),
+            None => {
+                self.unlisted = Some(self.rows.len() + 1);
+                self.rows = SmallVec::new();
+            }
+        }
     }
 }
 
@@ -549,20 +563,22 @@ impl LockedRow {
 impl LockTable {
     /// The rows that a transaction has locked.
     pub fn rows_of(&self, held: &HeldLocks) -> Vec<LockedRow> {
-        let mode_of = |row: &RowHash| {
-            let shard = self.shards[row.shard()].0.lock();
-            let holders = &shard.get(*row)?.holders;
-            let (_, mode) = holders.iter().find(|(holder, _)| *holder == held.txn)?;
-            Some(*mode)
+        let locked = |rows: &Rows, row: RowHash| {
+            let mode = rows.mode_of(row, held.txn)?;
+            Some(LockedRow { row, mode })
         };
-        let rows = held.rows.iter();
-        rows.filter_map(|row| {
-            Some(LockedRow {
-                row: *row,
-                mode: mode_of(row)?,
-            })
-        })
-        .collect()
+        if held.unlisted.is_none() {
+            let rows = held.rows.iter();
+            let rows = rows.filter_map(|row| locked(&self.shards[row.shard()].0.lock(), *row));
+            return rows.collect();
+        }
+        let of_shard = |shard: &Shard| {
+            let shard = shard.0.lock();
+            let rows = shard.held_by(held.txn);
+            rows.filter_map(|row| locked(&shard, row))
+                .collect::<Vec<_>>()
+        };
+        self.shards.iter().flat_map(of_shard).collect()
     }
 
     /// Has a transaction hold rows as one did before a restart, when nobody else holds any.
@@ -570,8 +586,10 @@ impl LockTable {
         let mut held = HeldLocks::none(txn);
         for &LockedRow { row, mode } in rows {
             let mut shard = self.shards[row.shard()].0.lock();
-            shard.entry(row).hold(txn, mode);
-            held.rows.push(row);
+            if shard.hold_alone(row, txn, mode).is_none() {
+                shard.entry(row).hold(txn, mode);
+            }
+            held.add(row);
         }
         held
     }
@@ -618,12 +636,13 @@ impl LockTable {
         let txn = held.txn;
         let (waiter, timeout, is_upgrade) = {
             let mut shard = self.shards[row.shard()].0.lock();
+            match shard.hold_alone(row, txn, mode) {
+                Some(Locked::Granted) => return Ok(held.granted(row, false)),
+                Some(locked) => return Ok(locked),
+                None => {}
+            }
             let entry = shard.entry(row);
-            let own = entry
-                .holders
-                .iter()
-                .find(|(holder, _)| *holder == txn)
-                .map(|&(_, m)| m);
+            let own = entry.mode_of(txn);
             if own.is_some_and(|own| own >= mode) {
                 return Ok(Locked::AlreadyHeld);
             }
@@ -720,14 +739,16 @@ impl LockTable {
         if let Some(entry) = shard.get_mut(row) {
             entry.queue.retain(|w| !Arc::ptr_eq(&w.waiter, waiter));
             entry.grant_waiters();
-            if entry.holders.is_empty() && entry.queue.is_empty() {
-                shard.remove(row);
-            }
+            shard.remove_if_free(row);
         }
     }
 
     pub fn release(&self, mut held: HeldLocks) {
         self.hide_writes(&mut held);
+        if held.unlisted.is_some() {
+            while self.release_some(&mut held, usize::MAX) {}
+            return self.shrink();
+        }
         if held.len() < MANY_LOCKS {
             for row in held.rows {
                 self.release_row(held.txn, row);
@@ -743,6 +764,32 @@ impl LockTable {
         self.shrink();
     }
 
+    /// Releases at most so many, or those of a shard; `false` if there are no more.
+    pub fn release_some(&self, held: &mut HeldLocks, count: usize) -> bool {
+        if held.unlisted.is_none() {
+            let left = held.rows.len().saturating_sub(count);
+            for row in held.rows.drain(left..) {
+                self.release_row(held.txn, row);
+            }
+            return left > 0;
+        }
+        let Some(shard) = self.shards.get(held.next_shard) else {
+            held.unlisted = None;
+            return false;
+        };
+        held.next_shard += 1;
+        let mut rows = shard.0.lock();
+        if rows.are_all_of(held.txn) {
+            rows.clear();
+        } else {
+            let own: Vec<RowHash> = rows.held_by(held.txn).collect();
+            for row in own {
+                rows.release(row, held.txn);
+            }
+        }
+        true
+    }
+
     /// Empties the shards in which nobody else holds or waits for a row: to go over a shard from its
     /// beginning takes less than to find each of many rows. Which they are.
     fn empty_shards_of(&self, held: &HeldLocks) -> [bool; SHARDS] {
@@ -752,7 +799,7 @@ impl LockTable {
         }
         std::array::from_fn(|number| {
             let mut shard = self.shards[number].0.lock();
-            let is_own = shard.len() <= counts[number] && shard.all(|e| e.is_only_of(held.txn));
+            let is_own = shard.len() <= counts[number] && shard.are_all_of(held.txn);
             if is_own {
                 shard.clear();
             }
@@ -778,21 +825,25 @@ impl LockTable {
     /// Releases one lock before the others.
     pub fn unlock(&self, held: &mut HeldLocks, (space, key): (SpaceId, &[u8])) {
         let row = RowHash::of(space, key);
-        if let Some(place) = held.rows.iter().rposition(|&known| known == row) {
+        if let Some(count) = &mut held.unlisted {
+            if self.holds(held.txn, row) {
+                *count = count.saturating_sub(1);
+                self.release_row(held.txn, row);
+            }
+        } else if let Some(place) = held.rows.iter().rposition(|&known| known == row) {
             held.rows.swap_remove(place);
             self.release_row(held.txn, row);
         }
     }
 
+    fn holds(&self, txn: TxnId, row: RowHash) -> bool {
+        let shard = self.shards[row.shard()].0.lock();
+        shard.mode_of(row, txn).is_some()
+    }
+
     fn release_row(&self, txn: TxnId, row: RowHash) {
         let mut shard = self.shards[row.shard()].0.lock();
-        if let Some(entry) = shard.get_mut(row) {
-            entry.holders.retain(|(holder, _)| *holder != txn);
-            entry.grant_waiters();
-            if entry.holders.is_empty() && entry.queue.is_empty() {
-                shard.remove(row);
-            }
-        }
+        shard.release(row, txn);
     }
 
     /// Searches for a cycle through `start`, and refuses the transaction on it that has written

@@ -23,6 +23,11 @@
 //! ```text
 //! a: 9 4     b: 7     c: 8 3          reader at 7 of c: passes 8, takes 3
 //! ```
+//!
+//! **One commit's own memtable.** The writes of a very large transaction are a memtable from the
+//! start ([`crate::overlay`]), in which versions are told apart by the order in which the transaction
+//! wrote them. It is committed as it is: once it is sealed, all of its newest versions are of that
+//! one commit.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -31,8 +36,11 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
+use crate::blocks::CacheLoan;
 use crate::space_table::SpaceTable;
-use crate::version_map::{Arena, ENTRY_OVERHEAD_BYTES, EntryRef, VersionMap, VersionPosition};
+use crate::version_map::{
+    Arena, ENTRY_OVERHEAD_BYTES, EntryRef, VersionMap, VersionPosition, WrittenEntry,
+};
 use crate::{CommitTs, Direction, Lsn, SpaceId};
 
 pub(crate) type Key = Arc<[u8]>;
@@ -50,6 +58,8 @@ pub(crate) struct Memtable {
     keys: BloomFilter,
     /// The memory of the versions of all its spaces.
     arena: Arc<Arena>,
+    /// What the cache lends a transaction's own memtable.
+    pub loan: Option<CacheLoan>,
     /// Once it takes no more commits: the position in the log behind its last.
     pub ends_at: OnceLock<Lsn>,
 }
@@ -64,7 +74,16 @@ impl Memtable {
             bytes: AtomicU64::new(0),
             keys: BloomFilter::default(),
             arena: Arc::default(),
+            loan: None,
             ends_at: OnceLock::new(),
+        }
+    }
+
+    /// A transaction's own memtable.
+    pub fn own(loan: CacheLoan) -> Memtable {
+        Memtable {
+            loan: Some(loan),
+            ..Memtable::after(CommitTs(0))
         }
     }
 
@@ -157,6 +176,44 @@ impl Memtable {
         versions.changes.fetch_add(count, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
+
+    /// Adds one write. Only for a transaction's own memtable.
+    pub fn write(
+        &self,
+        space: SpaceId,
+        order: u64,
+        net_rows: i64,
+        (key, value): (&[u8], Option<&[u8]>),
+    ) -> WrittenEntry {
+        let versions = self.space(space);
+        let value_len = value.map_or(0, <[u8]>::len);
+        let bytes = (key.len() + value_len) as u64 + ENTRY_OVERHEAD_BYTES;
+        self.keys.add(KeyHash::of(space, key));
+        let written = versions.map.insert(key, order, value);
+        versions.net_rows.fetch_add(net_rows, Ordering::Relaxed);
+        versions.changes.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        written
+    }
+
+    /// What a transaction's own memtable has of a key.
+    pub fn newest_of(&self, space: SpaceId, key: &[u8]) -> Option<Option<&[u8]>> {
+        let versions = self.spaces.get(space)?;
+        if !self.keys.may_contain(KeyHash::of(space, key)) {
+            return None;
+        }
+        versions.map.get(key)?.visible(u64::MAX)
+    }
+
+    /// Makes a transaction's own memtable that of its commit, before readers come to know it.
+    pub fn seal(&self, ts: CommitTs, log_end: Lsn) {
+        for (_, versions) in self.spaces.iter() {
+            versions.sealed_at.store(ts.0, Ordering::Release);
+        }
+        self.settle(ts);
+        self.publish(ts);
+        let _ = self.ends_at.set(log_end);
+    }
 }
 
 /// The space was dropped before the reader's moment.
@@ -238,6 +295,8 @@ pub(crate) struct SpaceVersions {
     pub changes: AtomicU64,
     /// The commit that dropped the space; `u64::MAX` while there is none.
     dropped_at: AtomicU64,
+    /// The commit that all versions are of; 0 where each has a commit's timestamp of its own.
+    sealed_at: AtomicU64,
 }
 
 impl SpaceVersions {
@@ -247,6 +306,7 @@ impl SpaceVersions {
             net_rows: AtomicI64::new(0),
             changes: AtomicU64::new(0),
             dropped_at: AtomicU64::new(u64::MAX),
+            sealed_at: AtomicU64::new(0),
         }
     }
 
@@ -276,7 +336,27 @@ impl SpaceVersions {
     /// What a reader at `ts` sees of the key here: a value or a deletion (`None`), with its
     /// timestamp, or nothing.
     pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<(u64, Option<&[u8]>)> {
-        self.map.get(key)?.version(ts.0)
+        match self.sealed_at.load(Ordering::Acquire) {
+            0 => self.map.get(key)?.version(ts.0),
+            sealed if sealed <= ts.0 => Some((sealed, self.map.get(key)?.visible(u64::MAX)?)),
+            _ => None,
+        }
+    }
+
+    /// Takes a write back: the newest of its key.
+    ///
+    /// # Safety
+    ///
+    /// The entry is one of these versions.
+    pub unsafe fn take_back(&self, written: WrittenEntry, net_rows: i64) {
+        // SAFETY: as the caller promises.
+        unsafe { self.map.pop(written) };
+        self.net_rows.fetch_sub(net_rows, Ordering::Relaxed);
+    }
+
+    /// Has a key as if it had never been written.
+    pub fn clear(&self, key: &[u8]) {
+        self.map.clear(key);
     }
 }
 
@@ -319,6 +399,12 @@ impl VersionCursor {
         ts: CommitTs,
         unpublished: Option<Unpublished>,
     ) -> VersionCursor {
+        let (ts, unpublished) = match versions.sealed_at.load(Ordering::Acquire) {
+            0 => (ts, unpublished),
+            // It was published as it was sealed.
+            sealed if sealed <= ts.0 => (CommitTs(u64::MAX), None),
+            _ => (CommitTs(0), None),
+        };
         let map = &versions.map;
         let first = match (direction, low, high) {
             (Direction::Forward, Bound::Included(key), _) => map.at_or_above(key),

@@ -5,28 +5,60 @@
 //! that reads a range while it writes to it never meets its own writes, and a cursor borrows
 //! nothing.
 //!
-//! Every write leaves in `undo` what it replaced. A savepoint is the length of that list; going
-//! back to it puts back what was written since, newest first.
+//! A savepoint is the number of changes so far; going back to it puts back what was written since,
+//! newest first. For that each write leaves in `undo` what it replaced, from the first savepoint on
+//! that was taken behind a write. Before there is one, the only moment to go back to is the
+//! beginning, and that is to drop everything: a transaction of one statement, which may write
+//! millions of rows, keeps no list.
+//!
+//! **Very many writes** take another form ([`large`]): a memtable of the transaction's own, in which
+//! a write takes less than half of the memory, and that is committed as it is. Blocks of rows make
+//! room for it. An overlay changes its
+//! form as it grows beyond what makes a checkpoint due anyhow.
 //!
 //! The overlay lies behind a lock that only its own transaction ever takes to write: whoever reads
 //! what isn't committed ([`crate::uncommitted`]) takes it to read, for a row or a batch of them.
 
+mod large;
+
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
-use crate::SpaceId;
-use crate::memtable::{Key, Value};
+use crate::blocks::BlockCache;
+use crate::cursor::Layer;
+use crate::memtable::{Key, Memtable, Value};
 use crate::reclaim::reclaim;
+use crate::{CommitTs, Direction, SpaceId};
+use large::LargeWrites;
 
 pub(crate) type Writes = BTreeMap<Key, Value>;
 
-pub(crate) struct SpaceOverlay {
-    pub space: SpaceId,
-    pub writes: Arc<Writes>,
-    pub net_rows: i64,
+struct SpaceOverlay {
+    space: SpaceId,
+    writes: Arc<Writes>,
+    net_rows: i64,
+}
+
+/// What a transaction has written, one after another.
+pub(crate) enum Write<'a> {
+    Put(SpaceId, &'a [u8], &'a [u8]),
+    Delete(SpaceId, &'a [u8]),
+    /// Behind a space's writes: how many rows it has more.
+    Rows(SpaceId, i64),
+}
+
+impl<'a> Write<'a> {
+    fn of(space: SpaceId, key: &'a [u8], value: Option<&'a [u8]>) -> Write<'a> {
+        match value {
+            Some(value) => Write::Put(space, key, value),
+            None => Write::Delete(space, key),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +69,14 @@ pub(crate) enum SpaceChange {
 
 #[derive(Default)]
 pub(crate) struct Overlay {
-    pub spaces: SmallVec<[SpaceOverlay; 2]>,
+    /// The writes, unless they are `large`.
+    spaces: SmallVec<[SpaceOverlay; 2]>,
+    large: Option<Box<LargeWrites>>,
     pub changes: Vec<(SpaceId, SpaceChange)>,
-    undo: Vec<Undo>,
+    /// How many writes and space changes there are that haven't been undone.
+    count: usize,
+    /// What it takes to undo the last of them; `None` while nobody could ask for that.
+    undo: Option<Vec<Undo>>,
     held_bytes: usize,
 }
 
@@ -91,24 +128,138 @@ impl Savepoint {
 
 impl Overlay {
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.spaces.iter().all(|s| s.writes.is_empty())
+        self.changes.is_empty()
+            && self.large.is_none()
+            && self.spaces.iter().all(|s| s.writes.is_empty())
     }
 
     /// How many bytes the writes take, with those that they replaced, and will take at COMMIT.
     pub fn held_bytes(&self) -> usize {
-        self.held_bytes
+        match &self.large {
+            Some(large) => large.held_bytes(),
+            None => self.held_bytes,
+        }
     }
 
-    pub fn writes(&self, space: SpaceId) -> Option<&Arc<Writes>> {
+    fn writes(&self, space: SpaceId) -> Option<&Arc<Writes>> {
         let found = self.spaces.iter().find(|s| s.space == space)?;
         (!found.writes.is_empty()).then_some(&found.writes)
     }
 
-    pub fn get(&self, space: SpaceId, key: &[u8]) -> Option<&Value> {
-        self.writes(space)?.get(key)
+    /// Whether there are writes to a space.
+    pub fn has(&self, space: SpaceId) -> bool {
+        match &self.large {
+            Some(large) => large.memtable.spaces.get(space).is_some(),
+            None => self.writes(space).is_some(),
+        }
     }
 
-    pub fn write(&mut self, space: SpaceId, key: &[u8], value: Value, net_rows: i64) {
+    /// A space's writes as they are now, for a cursor.
+    pub fn layer(&self, space: SpaceId) -> Option<Layer> {
+        let Some(large) = &self.large else {
+            return Some(Layer::Overlay(Arc::clone(self.writes(space)?)));
+        };
+        let versions = large.memtable.spaces.get(space)?;
+        Some(Layer::Versions(Arc::clone(versions), large.now(), None))
+    }
+
+    /// What was written of a key, if anything was.
+    pub fn get(&self, space: SpaceId, key: &[u8]) -> Option<Option<&[u8]>> {
+        match &self.large {
+            Some(large) => large.memtable.newest_of(space, key),
+            None => Some(self.writes(space)?.get(key)?.as_deref()),
+        }
+    }
+
+    /// Copies at most `len` of a space's writes within the bounds.
+    pub fn copy_writes(
+        &self,
+        space: SpaceId,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        len: usize,
+        to: &mut Vec<(Key, Value)>,
+    ) {
+        match &self.large {
+            Some(large) => large.copy_writes(space, bounds, direction, len, to),
+            None => {
+                if let Some(writes) = self.writes(space) {
+                    copy_writes(writes, bounds, direction, len, to);
+                }
+            }
+        }
+    }
+
+    /// Gives each of the writes, space by space, in the order of their keys.
+    pub fn each_write<E>(&self, mut give: impl FnMut(Write<'_>) -> Result<(), E>) -> Result<(), E> {
+        for of in &self.spaces {
+            for (key, value) in of.writes.iter() {
+                give(Write::of(of.space, key, value.as_deref()))?;
+            }
+            give(Write::Rows(of.space, of.net_rows))?;
+        }
+        let spaces = self
+            .large
+            .iter()
+            .flat_map(|large| large.memtable.spaces.iter());
+        for (space, versions) in spaces {
+            for (key, value) in versions.newest() {
+                give(Write::of(space, key, value))?;
+            }
+            let net_rows = versions.net_rows.load(Ordering::Relaxed);
+            give(Write::Rows(space, net_rows))?;
+        }
+        Ok(())
+    }
+
+    /// About how long the writes are in the log.
+    pub fn payload_bytes(&self) -> usize {
+        const HEAD_BYTES: usize = 16;
+        let writes = self.spaces.iter().flat_map(|of| of.writes.iter());
+        let bytes = |(key, value): (&Key, &Value)| {
+            key.len() + value.as_ref().map_or(0, |value| value.len()) + HEAD_BYTES
+        };
+        writes.map(bytes).sum()
+    }
+
+    /// Puts the writes into a memtable, as those of one commit.
+    pub fn insert_into(&self, memtable: &Memtable, ts: CommitTs) {
+        for of in &self.spaces {
+            let writes = of.writes.iter();
+            let writes = writes.map(|(key, value)| (&**key, value.as_deref()));
+            memtable.insert(of.space, ts, of.net_rows, writes);
+        }
+        self.change_spaces(memtable, ts);
+    }
+
+    /// Notes in a memtable which spaces a commit has created and dropped.
+    pub fn change_spaces(&self, memtable: &Memtable, ts: CommitTs) {
+        for (space, change) in &self.changes {
+            let versions = memtable.space(*space);
+            if *change == SpaceChange::Drop {
+                versions.drop_at(ts);
+            }
+        }
+    }
+
+    /// The memtable that the writes are, if they are so many.
+    pub fn large(&self) -> Option<&Arc<Memtable>> {
+        Some(&self.large.as_ref()?.memtable)
+    }
+
+    /// Has the writes be a memtable of their own from now on.
+    #[cold]
+    pub fn enlarge(&mut self, cache: &Arc<BlockCache>) {
+        if self.large.is_none() {
+            let mut large = LargeWrites::of(cache.lend());
+            for of in std::mem::take(&mut self.spaces) {
+                large.take(of);
+            }
+            self.large = Some(Box::new(large));
+        }
+    }
+
+    fn space_mut(&mut self, space: SpaceId) -> &mut SpaceOverlay {
         let at = match self.spaces.iter().position(|s| s.space == space) {
             Some(at) => at,
             None => {
@@ -120,95 +271,161 @@ impl Overlay {
                 self.spaces.len() - 1
             }
         };
-        let target = &mut self.spaces[at];
+        &mut self.spaces[at]
+    }
+
+    pub fn write(&mut self, space: SpaceId, key: &[u8], value: Option<&[u8]>, net_rows: i64) {
+        self.count += 1;
+        if let Some(large) = &mut self.large {
+            return large.write(space, (key, value), net_rows, self.undo.is_some());
+        }
         let key: Key = key.into();
+        let value: Value = value.map(Arc::from);
         self.held_bytes += write_bytes(&key, &value);
+        let target = self.space_mut(space);
         let before = Arc::make_mut(&mut target.writes).insert(key.clone(), value);
         target.net_rows += net_rows;
-        self.undo.push(Undo::Write {
-            space,
-            key,
-            before,
-            net_rows,
-        });
+        if let Some(undo) = &mut self.undo {
+            undo.push(Undo::Write {
+                space,
+                key,
+                before,
+                net_rows,
+            });
+        }
     }
 
     pub fn change(&mut self, space: SpaceId, change: SpaceChange) {
         self.changes.push((space, change));
-        self.undo.push(Undo::Change);
+        self.count += 1;
+        match (&mut self.undo, &mut self.large) {
+            (Some(_), Some(large)) => large.note_change(),
+            (Some(undo), None) => undo.push(Undo::Change),
+            (None, _) => {}
+        }
     }
 
     /// Adds to the rows that a space has more after the commit.
     pub fn add_rows(&mut self, space: SpaceId, net: i64) {
-        match self.spaces.iter_mut().find(|s| s.space == space) {
-            Some(found) => found.net_rows += net,
-            None => self.spaces.push(SpaceOverlay {
-                space,
-                writes: Arc::default(),
-                net_rows: net,
-            }),
-        }
+        self.space_mut(space).net_rows += net;
+    }
+
+    /// From now on it can be gone back to this moment.
+    pub fn keep_undo(&mut self) {
+        self.undo.get_or_insert_default();
     }
 
     /// Gives up what it would take to undo the writes so far.
     pub fn forget_undo(&mut self) {
-        self.undo = Vec::new();
+        self.undo = None;
+        if let Some(large) = &mut self.large {
+            large.forget_undo();
+        }
     }
 
     /// Gives up, as the transaction commits, what it would take to undo very many writes: memory
     /// that the commit needs.
     pub fn give_up_undo(&mut self) {
         const MANY: usize = 100_000;
-        if self.undo.len() > MANY {
-            reclaim(std::mem::take(&mut self.undo));
+        if let Some(large) = &mut self.large {
+            large.forget_undo();
+        }
+        if let Some(undo) = self.undo.take_if(|undo| undo.len() > MANY) {
+            reclaim(undo);
         }
     }
 
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint(self.undo.len())
+        Savepoint(self.count)
     }
 
     /// Drops everything. What takes a while to free another thread frees.
     pub fn discard(self) {
         const LARGE_BYTES: usize = 16 << 20;
-        if self.held_bytes > LARGE_BYTES {
+        if self.held_bytes() > LARGE_BYTES {
             reclaim(self);
         }
     }
 
     /// Undoes at most `count` of the changes since the savepoint; `false` when there are no more.
     pub fn roll_back(&mut self, savepoint: Savepoint, count: usize) -> bool {
-        let end = savepoint.0.max(self.undo.len().saturating_sub(count));
-        while self.undo.len() > end {
-            match self.undo.pop() {
-                Some(Undo::Write {
-                    space,
-                    key,
-                    before,
-                    net_rows,
-                }) => {
-                    let Some(target) = self.spaces.iter_mut().find(|s| s.space == space) else {
-                        continue;
-                    };
-                    let writes = Arc::make_mut(&mut target.writes);
-                    let undone = match before {
-                        Some(value) => writes.insert(key.clone(), value),
-                        None => writes.remove(&key),
-                    };
-                    let undone = undone.map_or(0, |value| write_bytes(&key, &value));
-                    self.held_bytes = self.held_bytes.saturating_sub(undone);
-                    target.net_rows -= net_rows;
-                }
-                Some(Undo::Change) => {
-                    self.changes.pop();
-                }
-                None => {}
+        let Some(undo) = &mut self.undo else {
+            return false;
+        };
+        let end = savepoint.0.max(self.count.saturating_sub(count));
+        while self.count > end {
+            let large = &mut self.large;
+            let changes = &mut self.changes;
+            let is_large_undone = large.as_mut().is_some_and(|large| large.undo_last(changes));
+            if !is_large_undone {
+                let Some(last) = undo.pop() else { break };
+                let to = UndoTarget {
+                    spaces: &mut self.spaces,
+                    large,
+                    changes,
+                    held_bytes: &mut self.held_bytes,
+                };
+                to.undo(last);
             }
+            self.count -= 1;
         }
-        let is_more = end > savepoint.0;
-        if !is_more && self.undo.capacity() / 4 > self.undo.len() {
-            self.undo.shrink_to(self.undo.len() * 2);
+        let is_more = self.count == end && end > savepoint.0;
+        if !is_more && undo.capacity() / 4 > undo.len() {
+            undo.shrink_to(undo.len() * 2);
         }
         is_more
+    }
+}
+
+/// What an undone change is undone in.
+struct UndoTarget<'a> {
+    spaces: &'a mut SmallVec<[SpaceOverlay; 2]>,
+    large: &'a mut Option<Box<LargeWrites>>,
+    changes: &'a mut Vec<(SpaceId, SpaceChange)>,
+    held_bytes: &'a mut usize,
+}
+
+impl UndoTarget<'_> {
+    fn undo(self, last: Undo) {
+        let Undo::Write {
+            space,
+            key,
+            before,
+            net_rows,
+        } = last
+        else {
+            self.changes.pop();
+            return;
+        };
+        if let Some(large) = self.large {
+            return large.put_back(space, (&key, before), net_rows);
+        }
+        let Some(target) = self.spaces.iter_mut().find(|s| s.space == space) else {
+            return;
+        };
+        let writes = Arc::make_mut(&mut target.writes);
+        let undone = match before {
+            Some(value) => writes.insert(key.clone(), value),
+            None => writes.remove(&key),
+        };
+        let undone = undone.map_or(0, |value| write_bytes(&key, &value));
+        *self.held_bytes = self.held_bytes.saturating_sub(undone);
+        target.net_rows -= net_rows;
+    }
+}
+
+/// Copies at most `len` of the writes within the bounds.
+pub(crate) fn copy_writes(
+    writes: &Writes,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+    len: usize,
+    to: &mut Vec<(Key, Value)>,
+) {
+    let entries = writes.range::<[u8], _>(bounds);
+    let owned = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
+    match direction {
+        Direction::Forward => to.extend(entries.take(len).map(owned)),
+        Direction::Backward => to.extend(entries.rev().take(len).map(owned)),
     }
 }

@@ -11,8 +11,13 @@
 //!
 //! The first byte is the operation; numbers are LEB128.
 
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+
 use crate::SpaceId;
-use crate::overlay::{Overlay, SpaceChange};
+use crate::log::PayloadSource;
+use crate::overlay::{Overlay, SharedOverlay, SpaceChange, Write};
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -49,38 +54,64 @@ pub(crate) enum Operation<'a> {
 }
 
 pub(crate) fn encode(overlay: &Overlay, counters: &[(SpaceId, u64)]) -> Vec<u8> {
-    let writes = || overlay.spaces.iter().flat_map(|s| s.writes.iter());
-    let bytes: usize = writes()
-        .map(|(k, v)| k.len() + v.as_ref().map_or(0, |v| v.len()) + 16)
-        .sum();
-    let mut out = Vec::with_capacity(bytes + 32);
-    for (space, change) in &overlay.changes {
-        let operation = match change {
-            SpaceChange::Create => Operation::Create { space: *space },
-            SpaceChange::Drop => Operation::Drop { space: *space },
-        };
+    let mut out = Vec::with_capacity(overlay.payload_bytes() + 32);
+    let encoded = each_operation(overlay, counters, |operation| {
         operation.encode(&mut out);
-    }
-    for written in &overlay.spaces {
-        let space = written.space;
-        for (key, value) in written.writes.iter() {
-            match value {
-                Some(value) => Operation::Put { space, key, value }.encode(&mut out),
-                None => Operation::Delete { space, key }.encode(&mut out),
-            }
-        }
-        if written.net_rows != 0 {
-            Operation::Rows {
-                space,
-                net: written.net_rows,
-            }
-            .encode(&mut out);
-        }
-    }
-    for &(space, value) in counters {
-        Operation::Counter { space, value }.encode(&mut out);
-    }
+        Ok::<(), Infallible>(())
+    });
+    let Ok(()) = encoded;
     out
+}
+
+/// Gives the operations of a commit, one after another.
+fn each_operation<E>(
+    overlay: &Overlay,
+    counters: &[(SpaceId, u64)],
+    mut give: impl FnMut(Operation<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    for &(space, change) in &overlay.changes {
+        give(match change {
+            SpaceChange::Create => Operation::Create { space },
+            SpaceChange::Drop => Operation::Drop { space },
+        })?;
+    }
+    overlay.each_write(|write| match write {
+        Write::Put(space, key, value) => give(Operation::Put { space, key, value }),
+        Write::Delete(space, key) => give(Operation::Delete { space, key }),
+        Write::Rows(_, 0) => Ok(()),
+        Write::Rows(space, net) => give(Operation::Rows { space, net }),
+    })?;
+    for &(space, value) in counters {
+        give(Operation::Counter { space, value })?;
+    }
+    Ok(())
+}
+
+/// A commit that writes so much that its record is never in memory as a whole: it is encoded as it is
+/// written.
+pub(crate) struct LargeCommit {
+    /// Nobody writes to it any more.
+    pub overlay: Arc<SharedOverlay>,
+    pub counters: Vec<(SpaceId, u64)>,
+}
+
+impl PayloadSource for LargeCommit {
+    fn write_to(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        const PIECE_BYTES: usize = 1 << 20;
+        let mut piece = Vec::with_capacity(PIECE_BYTES + (PIECE_BYTES >> 2));
+        each_operation(&self.overlay.0.read(), &self.counters, |operation| {
+            operation.encode(&mut piece);
+            if piece.len() >= PIECE_BYTES {
+                sink(&piece)?;
+                piece.clear();
+            }
+            Ok::<(), io::Error>(())
+        })?;
+        match piece.is_empty() {
+            true => Ok(()),
+            false => sink(&piece),
+        }
+    }
 }
 
 impl Operation<'_> {

@@ -115,7 +115,7 @@ impl PreparedTransaction {
         let mut written = Overlay::default();
         for chunk in record.chunks(CHUNK_BYTES) {
             let key = prepared.place.chunk_key(prepared.place.chunks);
-            written.write(space, &key, Some(chunk.into()), 1);
+            written.write(space, &key, Some(chunk), 1);
             prepared.place.chunks += 1;
         }
         drop(record);
@@ -152,6 +152,7 @@ impl PreparedTransaction {
         let before = {
             let mut overlay = self.overlay.0.write();
             let before = overlay.savepoint();
+            overlay.keep_undo();
             self.place.delete_from(&mut overlay);
             before
         };
@@ -361,7 +362,7 @@ impl Decoded<'_> {
         let space = match operation {
             Operation::Counter { space, value } => return self.counters.push((space, value)),
             Operation::Put { space, key, value } => {
-                self.overlay.write(space, key, Some(value.into()), 0);
+                self.overlay.write(space, key, Some(value), 0);
                 space
             }
             Operation::Delete { space, key } => {

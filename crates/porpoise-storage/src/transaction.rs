@@ -17,7 +17,7 @@
 //! Nothing here checks that a row was locked before it was written: if two transactions write a row
 //! without locking it, both commit, and the later commit wins.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -44,6 +44,8 @@ pub struct Transaction {
     /// `None` until it writes.
     overlay: Option<Arc<SharedOverlay>>,
     size: OverlaySize,
+    /// A savepoint was taken behind the first write, which may be gone back to.
+    has_savepoint: Cell<bool>,
     counters: Vec<(SpaceId, u64)>,
     locks: HeldLocks,
     interrupt: Arc<Interrupt>,
@@ -77,6 +79,7 @@ impl Transaction {
             uncommitted: None,
             overlay: None,
             size: OverlaySize::of(&Overlay::default()),
+            has_savepoint: Cell::new(false),
             counters: Vec::new(),
             locks: HeldLocks::none(id),
             interrupt: Arc::default(),
@@ -96,6 +99,13 @@ impl Transaction {
             .as_ref()
             .is_some_and(|own| !own.0.read().is_empty())
             || !self.counters.is_empty()
+    }
+
+    /// Whether its writes are so many that they are a memtable of their own: its commit waits for a
+    /// checkpoint that is under way.
+    pub fn is_large(&self) -> bool {
+        let own = self.overlay.as_ref();
+        own.is_some_and(|own| own.0.read().large().is_some())
     }
 
     /// How many rows it has locked.
@@ -165,7 +175,7 @@ impl Transaction {
         if let Some(own) = &self.overlay
             && let Some(value) = own.0.read().get(space, key)
         {
-            return Ok(value.as_deref().map(read));
+            return Ok(value.map(read));
         }
         match &self.uncommitted {
             None => self.read_view().get(space, key, read),
@@ -201,7 +211,7 @@ impl Transaction {
         if let Some(own) = &self.overlay
             && let Some(value) = own.0.read().get(space, key)
         {
-            return Ok(value.as_deref().map(read));
+            return Ok(value.map(read));
         }
         self.get_settled(space, key, read)
     }
@@ -292,9 +302,7 @@ impl Transaction {
     }
 
     fn own_layer(&self, space: SpaceId) -> Option<Layer> {
-        let own = self.overlay.as_ref()?.0.read();
-        own.writes(space)
-            .map(|writes| Layer::Overlay(Arc::clone(writes)))
+        self.overlay.as_ref()?.0.read().layer(space)
     }
 
     // ── Writes ───────────────────────────────────────────────────────────────────────────────
@@ -307,18 +315,24 @@ impl Transaction {
             own
         });
         let mut overlay = own.0.write();
+        if self.has_savepoint.get() {
+            overlay.keep_undo();
+        }
         change(&mut overlay);
+        if overlay.held_bytes() > self.shared.large_bytes() {
+            overlay.enlarge(self.shared.epoch.load().tree.cache());
+        }
         self.size = OverlaySize::of(&overlay);
     }
 
     /// Writes a row, whether it exists or not.
     pub fn put(&mut self, space: SpaceId, key: &[u8], value: &[u8]) {
-        self.change(|overlay| overlay.write(space, key, Some(value.into()), 0));
+        self.change(|overlay| overlay.write(space, key, Some(value), 0));
     }
 
     /// Writes a row that the caller knows to be new, which keeps `Store::approximate_len` accurate.
     pub fn insert(&mut self, space: SpaceId, key: &[u8], value: &[u8]) {
-        self.change(|overlay| overlay.write(space, key, Some(value.into()), 1));
+        self.change(|overlay| overlay.write(space, key, Some(value), 1));
     }
 
     /// Deletes a row. Does nothing if there is none, but for `Store::approximate_len`.
@@ -370,9 +384,14 @@ impl Transaction {
         self.shared.locks.unlock(&mut self.locks, (space, key));
     }
 
-    /// A moment to go back to. Costs nothing: take one for each statement.
+    /// A moment to go back to: take one for each statement. It costs nothing before the first write;
+    /// the first one behind that has later writes keep what they replace.
     pub fn savepoint(&self) -> Savepoint {
-        self.size.savepoint
+        let savepoint = self.size.savepoint;
+        if !savepoint.is_first() {
+            self.has_savepoint.set(true);
+        }
+        savepoint
     }
 
     /// Undoes every write and space change since the savepoint. Locks and counters stay.
@@ -384,6 +403,7 @@ impl Transaction {
             // Nobody waits for what is freed.
             let undone = std::mem::take(&mut *own.0.write());
             undone.discard();
+            self.has_savepoint.set(false);
         } else {
             while own.0.write().roll_back(savepoint, PART) {}
         }
@@ -391,8 +411,8 @@ impl Transaction {
     }
 
     /// Hands the writes to the log as one commit, and releases the row locks. Others see the writes
-    /// once the returned `Commit` is done; those who lock a row to change it see them before. On an
-    /// error nothing was written:
+    /// once the returned `Commit` is done; those who lock a row to change it see them before. A
+    /// [large](Transaction::is_large) one is done when this returns. On an error nothing was written:
     /// [`Error::ReadOnly`](crate::Error::ReadOnly),
     /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), a full disk, or
     /// [`Error::Closed`](crate::Error::Closed).
@@ -457,12 +477,12 @@ impl LateRelease {
 impl Drop for LateRelease {
     fn drop(&mut self) {
         while let Some(shared) = self.shared.upgrade() {
-            if self.locks.len() == 0 {
+            if !shared
+                .locks
+                .release_some(&mut self.locks, LateRelease::PART)
+            {
                 return shared.locks.shrink();
             }
-            shared
-                .locks
-                .release(self.locks.take_some(LateRelease::PART));
         }
     }
 }

@@ -325,6 +325,11 @@ impl TreeSnapshot {
         self.spaces.get(number).map(|space| act(&space.blocks))
     }
 
+    /// The cache of the blocks, of this snapshot and of others.
+    pub fn cache(&self) -> &Arc<BlockCache> {
+        &self.cache
+    }
+
     pub fn block_bytes(&self) -> usize {
         self.cache.bytes()
     }

@@ -93,7 +93,7 @@ impl Uncommitted {
         for overlay in &self.overlays {
             let overlay = overlay.0.read();
             if let Some(value) = overlay.get(space, key) {
-                return Ok(value.as_deref().map(read));
+                return Ok(value.map(read));
             }
         }
         self.settled.get(space, key, read)
@@ -117,7 +117,7 @@ impl Uncommitted {
         direction: Direction,
     ) -> Result<Cursor> {
         let others = self.overlays.iter();
-        let others = others.filter(|overlay| overlay.0.read().writes(space).is_some());
+        let others = others.filter(|overlay| overlay.0.read().has(space));
         let mut layers: SmallVec<[Layer; 3]> = own.into_iter().collect();
         layers.extend(others.map(|overlay| Layer::Open(Arc::clone(overlay), space)));
         self.settled

@@ -15,7 +15,7 @@
 //!             4          3
 //! ```
 //!
-//! Entries and versions lie in an [`Arena`], which frees all of its memory at once: nothing is ever
+//! Entries and versions lie in an [`Arena`], which frees all of its memory at once: no entry is ever
 //! taken out of the map. That makes its concurrency simple. A writer prepares an entry that nobody
 //! sees, then links it in by a compare-and-swap of its predecessor's link, and then adds it to the
 //! key index. A version of a key that is there already goes into its chain in the same way. Readers
@@ -23,6 +23,9 @@
 //!
 //! Two writers must not add versions of one key at the same time if readers are to be sure to see
 //! the second: row locks, which are held until the versions are in, see to it.
+//!
+//! A map with a single writer, a transaction's own, can have the newest version of a key taken out
+//! of its chain again. Its memory stays where it is, for those who have come to it before.
 
 mod arena;
 mod entry;
@@ -85,7 +88,7 @@ impl VersionMap {
     }
 
     /// Adds a version; `None` is a deletion.
-    pub fn insert(&self, key: &[u8], ts: u64, value: Option<&[u8]>) {
+    pub fn insert(&self, key: &[u8], ts: u64, value: Option<&[u8]>) -> WrittenEntry {
         let probe = Probe::new(key);
         let Position {
             mut before,
@@ -98,7 +101,7 @@ impl VersionMap {
             if !is_exact {
                 self.key_index.insert(&self.arena, entry);
             }
-            return;
+            return WrittenEntry(entry);
         }
         let new = EntryPtr::new(&self.arena, key, ts, value);
         loop {
@@ -119,11 +122,29 @@ impl VersionMap {
                 let version = new.entry().newest.load(Ordering::Relaxed);
                 at.push(VersionPtr(NonNull::new(version).expect("made with one")));
                 self.key_index.insert(&self.arena, at);
-                return;
+                return WrittenEntry(at);
             }
         }
         self.len.fetch_add(1, Ordering::Relaxed);
         self.key_index.insert(&self.arena, new);
+        WrittenEntry(new)
+    }
+
+    /// Takes the newest version of a key out. Only for the map's one writer.
+    ///
+    /// # Safety
+    ///
+    /// The entry is one of this very map.
+    pub unsafe fn pop(&self, written: WrittenEntry) {
+        written.0.pop();
+    }
+
+    /// Takes all versions of a key out, as if it had never been written. Only for the map's one
+    /// writer.
+    pub fn clear(&self, key: &[u8]) {
+        if let Some(found) = self.get(key) {
+            found.at.clear();
+        }
     }
 
     /// The last entry before the probe, beginning at one that is before it, and the one after that.
@@ -288,6 +309,16 @@ impl<'m> EntryRef<'m> {
         })
     }
 }
+
+/// A key that was written to, without a borrow of its map: for a writer that keeps the map alive
+/// itself.
+#[derive(Clone, Copy)]
+pub(crate) struct WrittenEntry(EntryPtr);
+
+// SAFETY: it points to memory of which only atomics change, and is of no use without the map.
+unsafe impl Send for WrittenEntry {}
+// SAFETY: as above.
+unsafe impl Sync for WrittenEntry {}
 
 /// A key and a version of it, without a borrow of their map: for a cursor that keeps the map alive
 /// itself.

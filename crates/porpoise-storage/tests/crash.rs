@@ -1,7 +1,8 @@
 //! Kill -9 under load: nothing acknowledged is missing, nothing is there by half.
 //!
 //! A child process commits from several threads. Each transaction writes the same stamp to every
-//! key of its thread's group, and is reported through a pipe once it was acknowledged. The parent
+//! key of its thread's group, and is reported through a pipe once it was acknowledged. Some write so
+//! many rows that they commit as a memtable of their own. The parent
 //! kills the child at a random moment, opens the store, and compares. `PORPOISE_CRASH_ROUNDS` sets
 //! how often (8 unless told).
 
@@ -14,6 +15,9 @@ use porpoise_storage::{Flush, Options, SpaceId, Store};
 
 const THREADS: u8 = 4;
 const KEYS: u8 = 5;
+/// How many rows more one in [`LARGE_EVERY`] transactions of a thread writes.
+const LARGE_KEYS: u16 = 1500;
+const LARGE_EVERY: u64 = 12;
 const SPACE: SpaceId = SpaceId(1);
 const FOLDER: &str = "PORPOISE_CRASH_FOLDER";
 const FLUSH: &str = "PORPOISE_CRASH_FLUSH";
@@ -29,6 +33,10 @@ fn options(folder: &str) -> Options {
 
 fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().unwrap())
+}
+
+fn large_key(thread: u8, key: u16) -> Vec<u8> {
+    [&[thread, KEYS], &key.to_be_bytes()[..]].concat()
 }
 
 /// Not a test of its own: what the child process runs until it is killed.
@@ -56,6 +64,12 @@ fn child() {
                     ];
                     for key in 0..KEYS {
                         work.put(SPACE, &[thread, key], &value.concat());
+                    }
+                    if stamp % LARGE_EVERY == 0 {
+                        for key in 0..LARGE_KEYS {
+                            work.put(SPACE, &large_key(thread, key), &stamp.to_le_bytes());
+                        }
+                        assert!(work.is_large());
                     }
                     work.set_counter(SPACE, stamp);
                     work.commit().unwrap().wait().unwrap();
@@ -134,6 +148,11 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
                 "round {round} lost {promised}, has {found}"
             );
             assert!(store.counter(SPACE) >= promised);
+            let large = found - found % LARGE_EVERY;
+            for key in 0..LARGE_KEYS {
+                let stamp = now.get(SPACE, &large_key(thread, key), number).unwrap();
+                assert_eq!(stamp.unwrap_or(0), large, "half a commit in round {round}");
+            }
             stamps_seen += found;
         }
         if round % 3 == 2 {

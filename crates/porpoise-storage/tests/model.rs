@@ -262,6 +262,16 @@ proptest! {
     ) {
         run(Options::memory(), steps);
     }
+
+    /// From its second or third write on a transaction has a memtable of its own.
+    #[test]
+    fn large_transactions_do_what_the_model_does(
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        let mut options = Options::memory();
+        options.checkpoint_version_bytes = 200;
+        run(options, steps);
+    }
 }
 
 proptest! {
@@ -274,6 +284,17 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::path(folder.path());
         options.log_segment_bytes = 4096;
+        run(options, steps);
+    }
+
+    #[test]
+    fn large_transactions_in_a_folder_do_what_the_model_does(
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = Options::path(folder.path());
+        options.log_segment_bytes = 4096;
+        options.checkpoint_version_bytes = 200;
         run(options, steps);
     }
 }

@@ -1,6 +1,7 @@
 //! Transactions that are prepared: what stays of them, and what a restart makes of that.
 
 use std::path::Path;
+use std::time::Duration;
 
 use porpoise_storage::LockMode::{Absent, Exclusive, Shared};
 use porpoise_storage::{
@@ -146,6 +147,51 @@ fn a_record_of_many_megabytes_is_put_together_again() {
     assert_eq!(keys, [b"x", b"y"]);
     assert_eq!(read(&store, b"cod"), Some(long));
     assert!(recovered(&store).is_empty());
+}
+
+/// Its writes are a memtable of their own, and it lists none of its locks.
+#[test]
+fn a_large_one_commits_and_is_found_again_with_all_its_locks() {
+    const ROWS_MAX: u32 = 70_000;
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::path(folder.path());
+    options.checkpoint_version_bytes = 1 << 20;
+    for commits_before_restart in [true, false] {
+        let store = Store::open(&options).unwrap();
+        let mut work = store.begin();
+        for row in 0..ROWS_MAX {
+            lock(&mut work, &row.to_be_bytes()).unwrap();
+            work.put(
+                ROWS,
+                &row.to_be_bytes(),
+                &[u8::from(commits_before_restart)],
+            );
+        }
+        assert!(work.is_large());
+        let prepared = work.prepare((PREPARED, b"x"), b"a label").unwrap();
+        assert_eq!(lock(&mut store.begin(), &[0; 4]), Err(LockError::Busy));
+        let (store, prepared) = match commits_before_restart {
+            true => (store, prepared),
+            false => {
+                drop((prepared, store));
+                let store = Store::open(&options).unwrap();
+                let mut found = recovered(&store);
+                assert_eq!(found.len(), 1);
+                (store, found.remove(0))
+            }
+        };
+        let last = (ROWS_MAX - 1).to_be_bytes();
+        assert_eq!(lock(&mut store.begin(), &last), Err(LockError::Busy));
+        prepared.commit().map_err(|left| left.error).unwrap();
+        // Another thread releases so many.
+        let wait = Wait::Timeout(Duration::from_secs(20));
+        store.begin().lock(ROWS, &last, Exclusive, wait).unwrap();
+        assert_eq!(
+            read(&store, &last),
+            Some(vec![u8::from(commits_before_restart)])
+        );
+        assert!(recovered(&store).is_empty());
+    }
 }
 
 #[test]

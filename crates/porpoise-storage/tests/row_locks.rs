@@ -419,12 +419,18 @@ fn a_statement_that_pauses_goes_on_when_it_may_and_when_it_is_killed() {
     interrupt.resume();
 }
 
+/// Those that a transaction lists, and more.
 #[test]
 fn a_rollback_of_many_locks_does_not_wait_for_their_release_and_loses_none() {
-    const LOCKS: u32 = 60_000;
+    for locks in [60_000, 70_000] {
+        lock_many_and_roll_back(locks);
+    }
+}
+
+fn lock_many_and_roll_back(locks: u32) {
     let store = store();
     let mut many = store.begin();
-    for row in 0..LOCKS {
+    for row in 0..locks {
         let key = row.to_be_bytes();
         assert_eq!(
             many.lock(SPACE, &key, Exclusive, Wait::NoWait),
@@ -437,11 +443,58 @@ fn a_rollback_of_many_locks_does_not_wait_for_their_release_and_loses_none() {
     let (outcome, _held) = waiting.recv_timeout(Duration::from_secs(20)).unwrap();
     assert_eq!(outcome, Ok(Locked::Granted));
     let mut next = store.begin();
-    for row in 1..LOCKS {
+    for row in 1..locks {
         let key = row.to_be_bytes();
         assert_eq!(next.lock(SPACE, &key, Exclusive, LONG), Ok(Locked::Granted));
     }
     // A store that is closed meanwhile takes nobody's locks along.
     next.rollback();
     drop(store);
+}
+
+#[test]
+fn a_transaction_of_very_many_locks_has_each_of_them_and_no_other() {
+    const LOCKS: u32 = 80_000;
+    let key = |row: u32| row.to_be_bytes();
+    let now = Wait::NoWait;
+    let store = store();
+    let (mut many, mut other) = (store.begin(), store.begin());
+    other.lock(SPACE, &key(LOCKS + 5), Exclusive, now).unwrap();
+    other.lock(SPACE, &key(7), Shared, now).unwrap();
+    for row in 0..LOCKS {
+        let granted = many.lock(SPACE, &key(row), Shared, now);
+        assert_eq!(granted, Ok(Locked::Granted));
+    }
+    assert_eq!(many.locks_held(), LOCKS as usize);
+    for row in [1, LOCKS - 1] {
+        let again = many.lock(SPACE, &key(row), Shared, now);
+        assert_eq!(again, Ok(Locked::AlreadyHeld));
+        let more = many.lock(SPACE, &key(row), Exclusive, now);
+        assert_eq!(more, Ok(Locked::Upgraded));
+        let busy = other.lock(SPACE, &key(row), Shared, now);
+        assert_eq!(busy, Err(LockError::Busy));
+    }
+    let shared = many.lock(SPACE, &key(7), Exclusive, now);
+    assert_eq!(shared, Err(LockError::Busy));
+    many.lock(SPACE, &key(LOCKS), Exclusive, now).unwrap();
+    many.unlock(SPACE, &key(LOCKS));
+    many.unlock(SPACE, &key(LOCKS + 5));
+    assert_eq!(many.locks_held(), LOCKS as usize);
+    other.lock(SPACE, &key(LOCKS), Exclusive, now).unwrap();
+    let waiting = lock_elsewhere(store.begin(), &[0, 0, 0, 9], Exclusive);
+    until_waiting(&store, 1);
+    many.put(SPACE, b"a", b"1");
+    many.commit().unwrap().wait().unwrap();
+    let (outcome, _held) = waiting.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(outcome, Ok(Locked::Granted));
+    // What the other holds it holds still, and all else is free.
+    let mut third = store.begin();
+    for row in [7, LOCKS, LOCKS + 5] {
+        let busy = third.lock(SPACE, &key(row), Exclusive, now);
+        assert_eq!(busy, Err(LockError::Busy));
+    }
+    for row in (0..LOCKS).filter(|row| ![7, 9].contains(row)) {
+        let granted = third.lock(SPACE, &key(row), Exclusive, now);
+        assert_eq!(granted, Ok(Locked::Granted));
+    }
 }

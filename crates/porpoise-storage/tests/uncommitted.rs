@@ -106,7 +106,16 @@ fn a_reader_keeps_what_is_committed_while_it_reads() {
 /// A cursor reads a growing overlay in batches, and misses nothing that was there before it.
 #[test]
 fn a_cursor_goes_on_while_its_overlay_grows_and_shrinks() {
-    let (store, space) = in_memory();
+    for version_bytes in [16 << 20, 50 << 10, 1] {
+        let mut options = Options::memory();
+        options.checkpoint_version_bytes = version_bytes;
+        let store = Store::open(&options).unwrap();
+        grow_and_shrink(&store);
+    }
+}
+
+fn grow_and_shrink(store: &Store) {
+    let space = store.allocate_space();
     let mut writer = store.begin();
     for number in (0..2000u32).step_by(2) {
         writer.put(space, &number.to_be_bytes(), b"early");

@@ -1,6 +1,7 @@
 //! Which blocks stay in memory.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -30,6 +31,14 @@ impl BlockCache {
             memory: Arc::new(BlockMemory::new(budget)),
             clock: Mutex::default(),
             snapshot: Mutex::default(),
+        }
+    }
+
+    /// A loan of nothing yet.
+    pub fn lend(self: &Arc<BlockCache>) -> CacheLoan {
+        CacheLoan {
+            cache: Arc::clone(self),
+            bytes: AtomicUsize::new(0),
         }
     }
 
@@ -82,6 +91,34 @@ impl BlockCache {
                 self.clock.lock().push_back(again);
             }
         }
+    }
+}
+
+/// Memory of a cache that something else takes: blocks are evicted for it, all but an eighth of what
+/// there may be. Given back when it is dropped.
+pub(crate) struct CacheLoan {
+    cache: Arc<BlockCache>,
+    bytes: AtomicUsize,
+}
+
+impl CacheLoan {
+    /// Has the loan be so many bytes by now. It never gets smaller.
+    pub fn grow_to(&self, bytes: usize) {
+        let before = self.bytes.fetch_max(bytes, Ordering::Relaxed);
+        if before < bytes {
+            let lent = &self.cache.memory.lent;
+            lent.fetch_add(bytes - before, Ordering::Relaxed);
+            if self.cache.memory.is_over_budget() {
+                self.cache.evict_until_fits();
+            }
+        }
+    }
+}
+
+impl Drop for CacheLoan {
+    fn drop(&mut self) {
+        let lent = &self.cache.memory.lent;
+        lent.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
     }
 }
 

@@ -94,8 +94,8 @@ impl LogFiles {
                 continue;
             };
             file.is_dirty = true;
-            file.file
-                .write_all_at(&write.bytes, write.offset)
+            write
+                .write_to(&*file.file)
                 .map_err(Error::io("write to", &file.path))?;
             if next.is_some() {
                 // Before the next segment is written to.

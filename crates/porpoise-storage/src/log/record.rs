@@ -1,5 +1,10 @@
 //! Records of the log: their bytes and checksums.
 
+use std::hash::Hasher;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
 use twox_hash::XxHash3_64;
 
 use crate::little_endian::{u32_at, u64_at};
@@ -12,9 +17,23 @@ const PAYLOAD_LEN_MAX: u64 = u32::MAX as u64 - 7;
 pub(super) const KIND_COMMIT: u32 = 1;
 pub(super) const KIND_SEAL: u32 = 2;
 
+/// Gives the same bytes each time: what a record holds that is too long to be in memory.
+pub(crate) trait PayloadSource: Send + Sync {
+    /// Gives the bytes, piece by piece. An error of the sink ends that.
+    fn write_to(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
+}
+
+/// Bytes to be written.
+pub(super) enum Content {
+    Bytes(Vec<u8>),
+    /// Encoded when they are written.
+    Source(Arc<dyn PayloadSource>),
+}
+
 /// A commit's payload with its checksum, made before the queue's mutex is taken.
 pub(crate) struct Payload {
-    pub(super) bytes: Vec<u8>,
+    pub(super) content: Content,
+    pub(super) len: u64,
     pub(super) checksum: u32,
 }
 
@@ -22,14 +41,36 @@ impl Payload {
     /// Fails with [`Error::TransactionTooLarge`] if no record can hold so many bytes.
     pub fn new(bytes: Vec<u8>) -> Result<Payload> {
         let len = bytes.len() as u64;
+        let checksum = checksum(&bytes);
+        Payload::checked(Content::Bytes(bytes), len, checksum)
+    }
+
+    /// As [`Payload::new`], for bytes that are encoded twice: for their length and checksum now, and
+    /// when they are written.
+    pub fn of_source(source: Arc<dyn PayloadSource>) -> Result<Payload> {
+        let (mut len, mut hasher) = (0, XxHash3_64::new());
+        let encoded = source.write_to(&mut |piece| {
+            len += piece.len() as u64;
+            hasher.write(piece);
+            Ok(())
+        });
+        encoded.map_err(Error::io("encode a record for", Path::new("the log")))?;
+        let checksum = hasher.finish() as u32;
+        Payload::checked(Content::Source(source), len, checksum)
+    }
+
+    fn checked(content: Content, len: u64, checksum: u32) -> Result<Payload> {
         if len > PAYLOAD_LEN_MAX {
             return Err(Error::TransactionTooLarge {
                 bytes: len,
                 limit: PAYLOAD_LEN_MAX,
             });
         }
-        let checksum = checksum(&bytes);
-        Ok(Payload { bytes, checksum })
+        Ok(Payload {
+            content,
+            len,
+            checksum,
+        })
     }
 }
 

@@ -44,7 +44,7 @@ impl LogFiles {
             // later segments they are.
             let len = match index {
                 0 => RECORD_HEADER_LEN,
-                _ => write.bytes.len() as u64,
+                _ => write.len,
             };
             let wiped = fill_with_zeros(&*file.file, write.offset, write.offset + len);
             if wiped.and_then(|()| file.file.sync_data()).is_err() {

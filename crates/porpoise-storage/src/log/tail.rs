@@ -1,9 +1,12 @@
 //! The end of the log in memory: where the next record goes, and records not yet written to a file.
 
+use std::io;
+
 use super::record::{
-    KIND_COMMIT, KIND_SEAL, Payload, RECORD_HEADER_LEN, RecordHeader, checksum, record_len,
+    Content, KIND_COMMIT, KIND_SEAL, Payload, RECORD_HEADER_LEN, RecordHeader, checksum, record_len,
 };
-use super::segment::{LogSegment, SEGMENT_BYTES_MIN, SEGMENT_HEADER_LEN};
+use super::segment::{LogSegment, SEGMENT_BYTES_MIN, SEGMENT_HEADER_LEN, fill_with_zeros};
+use crate::disk::DiskFile;
 use crate::{CommitTs, Lsn};
 
 /// Records that are so long are not copied together with others.
@@ -13,7 +16,26 @@ const LARGE_BYTES: usize = 1 << 20;
 pub(crate) struct SegmentWrite {
     pub(super) segment: LogSegment,
     pub(super) offset: u64,
-    pub(super) bytes: Vec<u8>,
+    pub(super) content: Content,
+    pub(super) len: u64,
+}
+
+impl SegmentWrite {
+    /// Writes the bytes to the segment's file, those that a source gives with zeros up to the next
+    /// record.
+    pub(super) fn write_to(&self, file: &dyn DiskFile) -> io::Result<()> {
+        let source = match &self.content {
+            Content::Bytes(bytes) => return file.write_all_at(bytes, self.offset),
+            Content::Source(source) => source,
+        };
+        let mut at = self.offset;
+        source.write_to(&mut |piece| {
+            file.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+            Ok(())
+        })?;
+        fill_with_zeros(file, at, self.offset + self.len)
+    }
 }
 
 /// Where the next record goes, and the records not yet handed to a file.
@@ -63,7 +85,7 @@ impl LogTail {
 
     /// The segment that this record would begin; `None` if it fits into the current one.
     pub fn next_segment(&self, payload: &Payload) -> Option<LogSegment> {
-        let needed = record_len(payload.bytes.len() as u64);
+        let needed = record_len(payload.len);
         let least = SEGMENT_HEADER_LEN + needed + RECORD_HEADER_LEN;
         // A segment always keeps room for its seal.
         let fits = self.offset + needed + RECORD_HEADER_LEN <= self.segment.capacity;
@@ -92,7 +114,8 @@ impl LogTail {
         self.writes.push(SegmentWrite {
             segment: next,
             offset: self.offset,
-            bytes: Vec::new(),
+            content: Content::Bytes(Vec::new()),
+            len: 0,
         });
     }
 
@@ -103,37 +126,44 @@ impl LogTail {
             self.segment = next;
             self.offset = SEGMENT_HEADER_LEN;
         }
-        match payload.bytes.len() < LARGE_BYTES {
-            true => self.push(KIND_COMMIT, ts, synced, &payload.bytes, payload.checksum),
-            false => self.push_large(ts, synced, payload),
+        match &payload.content {
+            Content::Bytes(bytes) if bytes.len() < LARGE_BYTES => {
+                self.push(KIND_COMMIT, ts, synced, bytes, payload.checksum);
+            }
+            _ => self.push_large(ts, synced, payload),
         }
     }
 
     /// Adds a record whose payload is written from where it lies.
     fn push_large(&mut self, ts: CommitTs, synced: Lsn, payload: Payload) {
-        let Payload {
-            mut bytes,
-            checksum,
-        } = payload;
         let header = RecordHeader {
-            payload_len: bytes.len() as u64,
+            payload_len: payload.len,
             kind: KIND_COMMIT,
             ts,
             synced,
-            payload_checksum: checksum,
+            payload_checksum: payload.checksum,
         };
-        let len = record_len(bytes.len() as u64);
+        let len = record_len(payload.len);
         let header = header.to_bytes(self.lsn());
         self.writes.push(SegmentWrite {
             segment: self.segment,
             offset: self.offset,
-            bytes: header.to_vec(),
+            len: RECORD_HEADER_LEN,
+            content: Content::Bytes(header.to_vec()),
         });
-        bytes.resize((len - RECORD_HEADER_LEN) as usize, 0);
+        let len_behind = len - RECORD_HEADER_LEN;
+        let content = match payload.content {
+            Content::Bytes(mut bytes) => {
+                bytes.resize(len_behind as usize, 0);
+                Content::Bytes(bytes)
+            }
+            source => source,
+        };
         self.writes.push(SegmentWrite {
             segment: self.segment,
             offset: self.offset + RECORD_HEADER_LEN,
-            bytes,
+            len: len_behind,
+            content,
         });
         self.offset += len;
         self.buffered += len;
@@ -148,18 +178,24 @@ impl LogTail {
         payload_checksum: u32,
     ) {
         let (segment, offset) = (self.segment, self.offset);
-        if self
-            .writes
-            .last()
-            .is_none_or(|write| write.segment != segment || write.bytes.len() >= LARGE_BYTES)
-        {
+        let goes_on = |write: &SegmentWrite| {
+            let is_short = write.len < LARGE_BYTES as u64;
+            write.segment == segment && is_short && matches!(write.content, Content::Bytes(_))
+        };
+        if !self.writes.last().is_some_and(goes_on) {
             self.writes.push(SegmentWrite {
                 segment,
                 offset,
-                bytes: Vec::new(),
+                len: 0,
+                content: Content::Bytes(Vec::new()),
             });
         }
-        let Some(write) = self.writes.last_mut() else {
+        let Some(SegmentWrite {
+            content: Content::Bytes(bytes),
+            len: write_len,
+            ..
+        }) = self.writes.last_mut()
+        else {
             return;
         };
         let header = RecordHeader {
@@ -170,13 +206,12 @@ impl LogTail {
             payload_checksum,
         };
         let len = record_len(payload.len() as u64);
-        let end = write.bytes.len() + len as usize;
-        write.bytes.reserve(len as usize);
-        write
-            .bytes
-            .extend_from_slice(&header.to_bytes(Lsn(segment.start + offset)));
-        write.bytes.extend_from_slice(payload);
-        write.bytes.resize(end, 0);
+        let end = bytes.len() + len as usize;
+        bytes.reserve(len as usize);
+        bytes.extend_from_slice(&header.to_bytes(Lsn(segment.start + offset)));
+        bytes.extend_from_slice(payload);
+        bytes.resize(end, 0);
+        *write_len += len;
         self.offset += len;
         self.buffered += len;
     }

@@ -1,5 +1,6 @@
 //! What all transactions and background threads of a store share.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -18,12 +19,12 @@ use crate::log::Payload;
 use crate::memtable::Memtable;
 use crate::options::{Background, FlushPolicy};
 use crate::overlay::{Overlay, SharedOverlay};
-use crate::payload::encode;
+use crate::payload::{LargeCommit, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
-use crate::{CommitTs, Lsn, Result, SpaceId, TxnId};
+use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
 
 /// Commits wait for the checkpoint when a memtable is filled so far, in thousandths of what makes a
 /// checkpoint due: half a second at most, each.
@@ -141,7 +142,7 @@ impl Shared {
         let admitted = self
             .group
             .check_writable()
-            .and_then(|()| self.payload(overlay.as_deref(), &counters));
+            .and_then(|()| self.payload(overlay.as_ref(), &counters));
         let payload = match admitted {
             Ok(payload) => payload,
             Err(error) => {
@@ -149,8 +150,11 @@ impl Shared {
                 return Err(error);
             }
         };
+        let mut own_memtable = None;
         if let Some(overlay) = &overlay {
-            overlay.0.write().give_up_undo();
+            let mut overlay = overlay.0.write();
+            overlay.give_up_undo();
+            own_memtable = overlay.large().cloned();
         }
         self.apply_backpressure();
         let need = Durability::of(self.flush.get());
@@ -159,11 +163,34 @@ impl Shared {
             payload,
             rests_on,
         };
+        if let Some(own) = own_memtable {
+            return self.hand_over(writing, own, locks, need);
+        }
         let commit = self.group.enqueue(self, writing, locks, need)?;
         if need < Durability::Synced {
             self.group.lead_group_commit(self, Durability::Published);
         }
         Ok(commit)
+    }
+
+    /// Commits a transaction whose writes are a memtable of their own, and waits until that is as safe
+    /// as it has to be; calls the wait hook meanwhile.
+    fn hand_over(
+        self: &Arc<Self>,
+        writing: Writing,
+        own: Arc<Memtable>,
+        locks: HeldLocks,
+        need: Durability,
+    ) -> Result<Commit> {
+        let (writing, outcome) = (Cell::new(Some(writing)), Cell::new(None));
+        self.locks.sleep_elsewhere(&|| {
+            if let Some(writing) = writing.take() {
+                let own = Arc::clone(&own);
+                outcome.set(Some(checkpoint::hand_over(self, writing, own, need)));
+            }
+        });
+        self.locks.release(locks);
+        outcome.into_inner().unwrap_or(Err(Error::Closed))
     }
 
     /// A commit of nothing that is done when one is published that somebody has read from, and
@@ -209,14 +236,37 @@ impl Shared {
 
     fn payload(
         &self,
-        overlay: Option<&SharedOverlay>,
+        overlay: Option<&Arc<SharedOverlay>>,
         counters: &[(SpaceId, u64)],
     ) -> Result<Payload> {
-        Payload::new(match (self.group.has_log(), overlay) {
-            (true, Some(overlay)) => encode(&overlay.0.read(), counters),
-            (true, None) => encode(&Overlay::default(), counters),
-            (false, _) => Vec::new(),
-        })
+        if !self.group.has_log() {
+            return Payload::new(Vec::new());
+        }
+        let Some(overlay) = overlay else {
+            return Payload::new(encode(&Overlay::default(), counters));
+        };
+        let writes = overlay.0.read();
+        if writes.large().is_none() {
+            return Payload::new(encode(&writes, counters));
+        }
+        drop(writes);
+        Payload::of_source(Arc::new(LargeCommit {
+            overlay: Arc::clone(overlay),
+            counters: counters.to_vec(),
+        }))
+    }
+
+    /// From how many bytes on a transaction's writes are a memtable of their own: about as many as
+    /// make a checkpoint due by themselves.
+    pub fn large_bytes(&self) -> usize {
+        self.memtable_bytes().saturating_mul(2)
+    }
+
+    /// Starts a checkpoint.
+    pub fn request_checkpoint(&self) {
+        if !self.is_over_limit.swap(true, Ordering::AcqRel) {
+            self.checkpoint_signal.notify();
+        }
     }
 
     /// Starts a checkpoint if the log or the versions have grown beyond their limits.
@@ -228,8 +278,8 @@ impl Shared {
             .saturating_sub(self.checkpoint_lsn.load(Ordering::Relaxed));
         let is_over = log_bytes > self.limits.log_bytes
             || self.epoch.load().newest().bytes() > self.limits.version_bytes;
-        if is_over && !self.is_over_limit.swap(true, Ordering::AcqRel) {
-            self.checkpoint_signal.notify();
+        if is_over {
+            self.request_checkpoint();
         }
     }
 

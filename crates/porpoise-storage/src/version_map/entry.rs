@@ -104,6 +104,22 @@ impl EntryPtr {
         at
     }
 
+    /// Takes the newest version out of the chain. Nobody else writes to it.
+    pub fn pop(&self) {
+        let newest = self.entry().newest.load(Ordering::Acquire);
+        if let Some(newest) = NonNull::new(newest).map(VersionPtr) {
+            let older = newest.older().map_or(ptr::null_mut(), |at| at.0.as_ptr());
+            self.entry().newest.store(older, Ordering::Release);
+        }
+    }
+
+    /// Takes all versions out of the chain. Nobody else writes to it.
+    pub fn clear(&self) {
+        self.entry()
+            .newest
+            .store(ptr::null_mut(), Ordering::Release);
+    }
+
     /// Adds a version to the chain. Of two of the same timestamp the later one is found.
     pub fn push(&self, new: VersionPtr) {
         let ts = new.version().ts;

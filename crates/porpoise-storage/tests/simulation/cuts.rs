@@ -18,6 +18,9 @@ const KEYS: u64 = 7;
 /// Some ten commits fill a log segment.
 const PADDING: usize = 700;
 const HISTORY: u64 = 40;
+/// One in so many commits is of a transaction with a memtable of its own.
+const LARGE_EVERY: u64 = 8;
+const LARGE_PADDING: usize = 1000;
 
 pub fn empty_disk() -> SimDisk {
     let disk = SimDisk::new(1);
@@ -37,7 +40,9 @@ fn open(disk: &SimDisk) -> Store {
 fn commit(store: &Store, number: u64) -> Result<(), Error> {
     let mut work = store.begin();
     let mut value = number.to_le_bytes().to_vec();
-    value.resize(8 + PADDING, number as u8);
+    let is_large = number % LARGE_EVERY == 7;
+    let padding = if is_large { LARGE_PADDING } else { PADDING };
+    value.resize(8 + padding, number as u8);
     work.put(SPACE, &(number % KEYS).to_be_bytes(), &value);
     let decade = SpaceId(100 + (number / 10) as u32);
     if number.is_multiple_of(10) {
@@ -46,6 +51,7 @@ fn commit(store: &Store, number: u64) -> Result<(), Error> {
     }
     work.put(decade, &number.to_be_bytes(), b"");
     work.set_counter(SPACE, number);
+    assert_eq!(work.is_large(), is_large);
     work.commit()?.wait()
 }
 

@@ -437,6 +437,12 @@ impl Run {
             return;
         };
         let call = state.call;
+        // Another thread would wait until the tree is free.
+        let keeps_tree = matches!(call, StoreCall::Checkpoint | StoreCall::Shrink);
+        if state.depth > 0 && keeps_tree && work.txn.is_large() {
+            state.open.push(work);
+            return;
+        }
         if work.change.is_empty() {
             drop(state);
             return self.release_spaces(&work.spaces_in_use);
