@@ -23,6 +23,9 @@
 //! memtable of step 4's commit in an epoch with a tree from before step 3, a thread that stops
 //! between the two could see the owner without the rows. So step 3 switches memtables behind the
 //! trees.
+//!
+//! Instead of step 4 loaded spaces can be put in the place of empty ones that have an owner
+//! ([`put_in_place`], `checkpoint::put_in_place`): readers of these see all rows from one moment on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +40,30 @@ use crate::{Error, Result, SpaceId, checkpoint};
 
 /// How often a thread that waits for a write looks whether it is to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A space that was loaded, and is to take the place of an empty one.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadedSpace {
+    /// What was loaded. It is no space of its own afterwards; a mark of the caller's that it has no
+    /// owner is still to be removed.
+    pub from: SpaceId,
+    /// The empty space, which nobody writes to.
+    pub into: SpaceId,
+    /// How many rows it has: they count as changes of the space ([`Store::changes`]).
+    pub rows: u64,
+}
+
+/// Puts loaded spaces in the place of empty ones, all at once, durably. Who takes a snapshot from then
+/// on sees the rows.
+///
+/// Nobody may write to the empty spaces between [`BulkLoad::begin`] and the end of this. It waits for
+/// the disk, and can't be interrupted.
+///
+/// # Errors
+/// If the disk is full or fails, or writing is refused; [`Error::SpaceInUse`].
+pub fn put_in_place(store: &Store, loaded: &[LoadedSpace]) -> Result<()> {
+    checkpoint::put_in_place(store.shared(), loaded)
+}
 
 /// A new space that is being filled, in the order of its keys.
 ///
