@@ -223,11 +223,10 @@ fn prepare(store: &Store, wanted: Option<bool>) -> Result<bool> {
             "Different lower_case_table_names settings for server ('{wanted}') and data dictionary ('{kept}')."
         )));
     }
-    for (key, ()) in scan_kind(store, KIND_UNCLAIMED, |_| Ok(()))? {
-        if let Ok(space) = <[u8; 4]>::try_from(key.as_slice()) {
-            transaction.drop_space(SpaceId(u32::from_be_bytes(space)));
-        }
-        transaction.delete(DICTIONARY_SPACE, &dictionary_key(KIND_UNCLAIMED, &key));
+    for space in unclaimed(store)? {
+        transaction.drop_space(space);
+        let mark = dictionary_key(KIND_UNCLAIMED, &space.0.to_be_bytes());
+        transaction.delete(DICTIONARY_SPACE, &mark);
     }
     if transaction.has_writes() {
         transaction.commit()?.wait()?;
@@ -404,6 +403,16 @@ fn parents_of(relation: &Relation) -> Vec<TableName> {
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// The spaces that belong to no table yet, or only to a session.
+pub fn unclaimed(store: &Store) -> Result<Vec<SpaceId>> {
+    let marks = scan_kind(store, KIND_UNCLAIMED, |_| Ok(()))?;
+    let spaces = marks.iter().filter_map(|(key, ())| {
+        let number = <[u8; 4]>::try_from(key.as_slice()).ok()?;
+        Some(SpaceId(u32::from_be_bytes(number)))
+    });
+    Ok(spaces.collect())
 }
 
 /// Makes spaces that belong to no table yet.

@@ -4,84 +4,22 @@
 //! that bound memory. Duplicate keys, values that don't fit, NULLs and violated checks end the copy
 //! with the error that INSERT would give.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use porpoise_catalog::index_entry;
 use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{ColumnDefault, IndexKind, IndexPart, Table};
+use porpoise_catalog::{ColumnDefault, IndexKind, Table};
 use porpoise_core::error::{Error, Result};
-use porpoise_executor::bulk_fill::{BulkFill, SMALL_BYTES};
+use porpoise_executor::bulk_fill::{BulkFill, Pushed};
 use porpoise_executor::eval::Evaluate;
+use porpoise_executor::row_batches::{in_batches, layout_of};
 use porpoise_executor::{Exec, View, column_value, defaults, row_check, write};
-use porpoise_expr::EvalContext;
 use porpoise_expr::SlotId;
 use porpoise_planner::foreign_keys::{ParentEdge, RowChange, foreign_key_graph};
 use porpoise_planner::plan::SlotLayout;
-use porpoise_session::SessionTransaction;
-use porpoise_storage::{Cursor, Direction, SpaceId};
 use porpoise_types::{DataType, KeyBuf, Value, convert};
 
-use crate::{Ddl, index_build};
-
-/// A batch is committed when it has this many bytes of rows.
-pub const BATCH_BYTES: usize = SMALL_BYTES;
-
-pub fn layout_of(table: &Table) -> [SlotLayout; 1] {
-    [SlotLayout::of_rows(table.name.clone(), table)]
-}
-
-/// Metadata locks are given back before the disk has the commit: a writer's last rows may be on
-/// their way.
-fn all_rows(ddl: &Ddl<'_>, space: SpaceId) -> Result<Cursor> {
-    Ok(ddl.shared.store.snapshot_of_queued()?.range(
-        space,
-        (Bound::Unbounded, Bound::Unbounded),
-        Direction::Forward,
-    )?)
-}
-
-/// Calls `each` for every row of a space, with a transaction that is committed whenever it has
-/// grown to a batch. `each` returns how many bytes it wrote.
-pub fn in_batches(
-    ddl: &mut Ddl<'_>,
-    space: SpaceId,
-    layout: &[SlotLayout],
-    mut each: impl FnMut(&mut Exec<'_>, &[u8], &[u8]) -> Result<usize>,
-) -> Result<u64> {
-    let mut rows = all_rows(ddl, space)?;
-    let catalog = ddl.shared.catalog.load_full();
-    let mut count = 0;
-    let mut more = true;
-    while more {
-        let mut transaction = SessionTransaction::begin(ddl.shared, ddl.session);
-        let mut exec = Exec::of_rows(
-            ddl.session,
-            ddl.shared,
-            &catalog,
-            View::Transaction(&mut transaction),
-            layout,
-            &[],
-        );
-        let mut written = 0;
-        while written < BATCH_BYTES {
-            let Some((key, row)) = rows.next()? else {
-                more = false;
-                break;
-            };
-            count += 1;
-            exec.row_number = count;
-            exec.check_interrupt()?;
-            written += each(&mut exec, key, row)?;
-            exec.charge_changes()?;
-        }
-        std::mem::drop(exec);
-        if transaction.has_writes() {
-            transaction.commit()?.wait()?;
-        }
-    }
-    Ok(count)
-}
+use crate::Ddl;
 
 /// Writes one entry of a secondary index; error 1062 if it is unique and taken.
 fn write_entry(
@@ -106,15 +44,21 @@ fn write_entry(
 
 /// Checks every row against the table's enforced checks.
 pub fn check_rows(ddl: &mut Ddl<'_>, table: &Arc<Table>) -> Result<u64> {
-    in_batches(ddl, table.space, &layout_of(table), |exec, _, row| {
-        exec.frame.slots[0].set(row);
-        for check in table.checks.iter().filter(|check| check.enforced) {
-            if convert::to_bool(&check.expr.eval(exec)?) == Some(false) {
-                return Err(Error::check_violated(&check.name));
+    in_batches(
+        ddl.shared,
+        ddl.session,
+        table.space,
+        &layout_of(table),
+        |exec, _, row| {
+            exec.frame.slots[0].set(row);
+            for check in table.checks.iter().filter(|check| check.enforced) {
+                if convert::to_bool(&check.expr.eval(exec)?) == Some(false) {
+                    return Err(Error::check_violated(&check.name));
+                }
             }
-        }
-        Ok(0)
-    })
+            Ok(0)
+        },
+    )
 }
 
 /// Checks that every row refers, by these new keys, to rows that are there. Both tables are locked.
@@ -137,12 +81,18 @@ pub fn check_foreign_keys(ddl: &mut Ddl<'_>, table: &Arc<Table>, names: &[&str])
         names.contains(&name.as_str())
     };
     let edges: Vec<&ParentEdge> = edges.iter().filter(is_new).collect();
-    in_batches(ddl, table.space, &layout_of(table), |exec, _, row| {
-        for edge in &edges {
-            exec.check_parent(table, edge, row, false)?;
-        }
-        Ok(0)
-    })
+    in_batches(
+        ddl.shared,
+        ddl.session,
+        table.space,
+        &layout_of(table),
+        |exec, _, row| {
+            for edge in &edges {
+                exec.check_parent(table, edge, row, false)?;
+            }
+            Ok(0)
+        },
+    )
 }
 
 /// What a copy found.
@@ -169,62 +119,66 @@ pub fn rebuild(
     };
     let computes = (0..origins.len()).any(is_computed);
     let (mut auto_max, mut row_number) = (0u64, 0u64);
-    let ascends = new.primary_key().is_none() || keeps_primary_key(old, new, &origins);
     let mut fill = None;
     let mut value = Vec::new();
     let layout = layout_of(new);
-    let rows = in_batches(ddl, old.space, &layout, |exec, key, row| {
-        let mut values = Vec::with_capacity(new.columns.len());
-        for (at, (column, origin)) in new.columns.iter().zip(&origins).enumerate() {
-            values.push(match origin {
-                Some(origin) => carried(exec, old, *origin, column, row)?,
-                None if column.generated.is_some() || is_computed(at) => Value::Null,
-                None if column.auto_increment => auto_value(auto_max + 1, &column.ty),
-                None => added(exec, column)?,
-            });
-        }
-        if computes {
-            defaults::compute_defaults(exec, new, SlotId(0), &mut values, is_computed)?;
-        }
-        row_check::finish_row(exec, new, SlotId(0), &values)?;
-        if let Some(auto) = auto {
-            auto_max = auto_max.max(convert::to_uint(&values[auto]).0);
-        }
-        let row = exec.frame.slots[0].bytes.clone();
-        let new_key = match new.primary_key() {
-            Some(primary) => index_entry::parts_of(new, primary, &row).parts,
-            None if keeps_keys => KeyBuf::from_slice(key),
-            None => {
-                row_number += 1;
-                KeyBuf::from_slice(&row_number.to_be_bytes())
+    let rows = in_batches(
+        ddl.shared,
+        ddl.session,
+        old.space,
+        &layout,
+        |exec, key, row| {
+            let mut values = Vec::with_capacity(new.columns.len());
+            for (at, (column, origin)) in new.columns.iter().zip(&origins).enumerate() {
+                values.push(match origin {
+                    Some(origin) => carried(exec, old, *origin, column, row)?,
+                    None if column.generated.is_some() || is_computed(at) => Value::Null,
+                    None if column.auto_increment => auto_value(auto_max + 1, &column.ty),
+                    None => added(exec, column)?,
+                });
             }
-        };
-        let fill = match &mut fill {
-            Some(fill) => fill,
-            none => none.insert(BulkFill::begin(exec, new, ascends)?),
-        };
-        if fill.is_beside_log() {
-            fill.push(exec, &new_key, &row)?;
-            return Ok(new_key.len() + row.len());
-        }
-        if new.primary_key().is_some()
-            && Exec::read(&exec.view, new.space, &new_key, true, |_| ())?.is_some()
-        {
-            return Err(write::duplicate_entry(exec, new, 0, &row));
-        }
-        let mut written = new_key.len() + row.len();
-        for position in 0..new.indexes.len() {
-            if new.indexes[position].kind != IndexKind::Primary {
-                written += write_entry(exec, new, position, &new_key, &row, &mut value)?;
+            if computes {
+                defaults::compute_defaults(exec, new, SlotId(0), &mut values, is_computed)?;
             }
-        }
-        exec.transaction()?.insert(new.space, &new_key, &row);
-        fill.note_written(exec, written)?;
-        Ok(written)
-    })?;
-    if finish_filling(ddl, &layout, fill)? {
-        index_build::build_secondary_indexes(ddl, new)?;
-    }
+            row_check::finish_row(exec, new, SlotId(0), &values)?;
+            if let Some(auto) = auto {
+                auto_max = auto_max.max(convert::to_uint(&values[auto]).0);
+            }
+            let row = exec.frame.slots[0].bytes.clone();
+            let new_key = match new.primary_key() {
+                Some(primary) => index_entry::parts_of(new, primary, &row).parts,
+                None if keeps_keys => KeyBuf::from_slice(key),
+                None => {
+                    row_number += 1;
+                    KeyBuf::from_slice(&row_number.to_be_bytes())
+                }
+            };
+            let fill = match &mut fill {
+                Some(fill) => fill,
+                none => none.insert(BulkFill::begin(exec, new)?),
+            };
+            match fill.push(exec, &new_key, &row)? {
+                Pushed::BesideLog => return Ok(new_key.len() + row.len()),
+                Pushed::Duplicate => return Err(write::duplicate_entry(exec, new, 0, &row)),
+                Pushed::No => {}
+            }
+            if new.primary_key().is_some()
+                && Exec::read(&exec.view, new.space, &new_key, true, |_| ())?.is_some()
+            {
+                return Err(write::duplicate_entry(exec, new, 0, &row));
+            }
+            let mut written = new_key.len() + row.len();
+            for position in 0..new.indexes.len() {
+                if new.indexes[position].kind != IndexKind::Primary {
+                    written += write_entry(exec, new, position, &new_key, &row, &mut value)?;
+                }
+            }
+            exec.transaction()?.insert(new.space, &new_key, &row);
+            fill.note_written(exec, written)?;
+            Ok(written)
+        },
+    )?;
+    finish_filling(ddl, &layout, fill)?;
     let counter = ddl.shared.store.counter(old.space);
     let mut transaction = ddl.shared.store.begin();
     transaction.set_counter(new.space, if keeps_keys { counter } else { row_number + 1 });
@@ -235,31 +189,11 @@ pub fn rebuild(
     })
 }
 
-fn finish_filling(
-    ddl: &mut Ddl<'_>,
-    layout: &[SlotLayout],
-    fill: Option<BulkFill>,
-) -> Result<bool> {
-    let Some(fill) = fill else { return Ok(false) };
+fn finish_filling(ddl: &mut Ddl<'_>, layout: &[SlotLayout], fill: Option<BulkFill>) -> Result<()> {
+    let Some(fill) = fill else { return Ok(()) };
     let catalog = ddl.shared.catalog.load_full();
-    let exec = Exec::of_rows(ddl.session, ddl.shared, &catalog, View::None, layout, &[]);
-    fill.finish(&exec)
-}
-
-/// Whether rows have the same primary keys as before.
-fn keeps_primary_key(old: &Table, new: &Table, origins: &[Option<usize>]) -> bool {
-    let (Some(before), Some(after)) = (old.primary_key(), new.primary_key()) else {
-        return false;
-    };
-    let is_same = |(before, after): (&IndexPart, &IndexPart)| {
-        let (was, is) = (&old.columns[before.column], &new.columns[after.column]);
-        origins[after.column] == Some(before.column)
-            && was.ty == is.ty
-            && is.generated.is_none()
-            && before.prefix == after.prefix
-            && before.descending == after.descending
-    };
-    before.parts.len() == after.parts.len() && before.parts.iter().zip(&after.parts).all(is_same)
+    let mut exec = Exec::of_rows(ddl.session, ddl.shared, &catalog, View::None, layout, &[]);
+    fill.finish(&mut exec, false).map(|_| ())
 }
 
 /// A value that moves into its column's new form.

@@ -24,7 +24,7 @@ use porpoise_types::{Collation, DataType};
 
 use crate::column;
 use crate::table::{self, Options};
-use crate::{Ddl, Name, check_table_name, foreign_keys, index_build};
+use crate::{Ddl, Name, check_table_name, foreign_keys};
 
 /// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
 pub(crate) fn exists(
@@ -371,15 +371,11 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
         .iter()
         .any(|key| (&key.parent_schema, &key.parent_table) == (&table.schema, &table.name));
     if matches!(insert.duplicates, OnDuplicate::Error) && !insert.ignore && !refers_to_itself {
-        exec.begin_filling(table, table.primary_key().is_none())?;
+        exec.begin_filling_new(table)?;
     }
     let completion = insert::insert(&mut exec, insert)?;
-    let needs_indexes = exec.finish_filling()?;
     std::mem::drop(exec);
     transaction.commit()?.wait()?;
-    if needs_indexes {
-        index_build::build_secondary_indexes(ddl, table)?;
-    }
     Ok(completion)
 }
 

@@ -6,7 +6,7 @@
 //!    that exist ([`lock`]).
 //! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`], [`foreign_keys`]).
 //! 4. Rows that must move are copied into new spaces ([`copy`]), new indexes are built of sorted
-//!    entries ([`index_build`]).
+//!    entries (`porpoise_executor::index_build`).
 //! 5. One `catalog::CatalogChange` makes it durable, and visible to statements that begin afterwards.
 //!
 //! The session commits its transaction before it calls [`execute`].
@@ -26,7 +26,6 @@ mod drop;
 pub mod event;
 mod foreign_keys;
 pub mod histogram;
-mod index_build;
 pub mod lock;
 pub mod maintain;
 mod program;

@@ -64,6 +64,7 @@ pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
         run_length: 1,
         ..Counts::default()
     };
+    exec.begin_filling_empty(plan)?;
     let many = match &plan.source {
         InsertSource::Values(rows) => {
             exec.session.statement.refuses_null = rows.len() == 1 && !plan.ignore;
@@ -79,6 +80,9 @@ pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
             true
         }
     };
+    let skipped = exec.finish_filling(plan.ignore)?;
+    counts.affected -= skipped;
+    counts.duplicates += skipped;
     if let Some(first) = counts.generated {
         exec.session.last_insert_id = first;
     }

@@ -10,7 +10,8 @@
 //! 4. [`porpoise_planner::key_range`] makes storage keys out of conditions;
 //!    [`porpoise_catalog::index_entry`] knows what an index holds.
 //! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other
-//!    tables, [`bulk_fill`] fills new tables with very many. [`insert`] and [`change`] are INSERT, and UPDATE and DELETE: they take values from
+//!    tables. [`bulk_fill`] fills empty tables with very many rows, [`index_build`] new indexes.
+//!    [`insert`] and [`change`] are INSERT, and UPDATE and DELETE: they take values from
 //!    [`defaults`] and `auto_increment`, convert them ([`column_value`]) and check the row
 //!    ([`row_check`]).
 
@@ -25,12 +26,14 @@ pub mod defaults;
 pub mod eval;
 pub mod foreign_keys;
 pub mod handler;
+pub mod index_build;
 pub mod insert;
 mod json_table;
 mod key_map;
 pub mod load;
 mod operator;
 mod output_file;
+pub mod row_batches;
 mod row_buffer;
 pub mod row_check;
 mod spill;
@@ -96,6 +99,8 @@ pub struct Exec<'a> {
     pub started_us: i64,
     /// Which row of the statement is being written, from 1: warnings and errors name it.
     pub row_number: u64,
+    /// The transaction begins and ends with the statement, which is committed if it succeeds.
+    pub is_whole_transaction: bool,
     /// The plans of the statement's subqueries, as `Plan::subplans`.
     subplans: &'a [Option<Subplan>],
     /// The tables that the statement uses itself, where it runs programs.
@@ -123,8 +128,8 @@ struct Kept<'a> {
     measures: Vec<Measure>,
     /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
     random: HashMap<usize, RandomSequence>,
-    /// The new table that is being filled.
-    fill: Option<BulkFill>,
+    /// The table that is being filled.
+    fill: Option<Box<BulkFill>>,
 }
 
 /// What an execution reads from, and writes to.
@@ -287,6 +292,7 @@ impl<'a> Exec<'a> {
             foreign_keys: None,
             started_us,
             row_number: 0,
+            is_whole_transaction: false,
             subplans: &[],
             own_tables: &[],
             kept: None,
@@ -313,6 +319,7 @@ impl<'a> Exec<'a> {
             foreign_keys: None,
             started_us,
             row_number: 0,
+            is_whole_transaction: false,
             subplans: &[],
             own_tables: &[],
             kept: None,

@@ -16,6 +16,7 @@ use porpoise_types::{KeyBuf, Value, convert, successor_of_prefix};
 use smallvec::SmallVec;
 
 use crate::Exec;
+use crate::bulk_fill::Pushed;
 use porpoise_catalog::index_entry;
 
 /// What became of a row.
@@ -111,8 +112,15 @@ impl Exec<'_> {
 
     /// Inserts a row (encoded by the table's layout) under its key.
     pub fn insert_row(&mut self, table: &Table, key: &[u8], row: &[u8]) -> Result<Written> {
-        if self.fill_with(table, key, row)? {
-            return Ok(Written::Done);
+        match self.fill_with(table, key, row)? {
+            Pushed::No => {}
+            Pushed::BesideLog => return Ok(Written::Done),
+            Pushed::Duplicate => {
+                return Ok(Written::Duplicate {
+                    index: 0,
+                    primary_key: KeyBuf::from_slice(key),
+                });
+            }
         }
         self.lock_to_insert(table.space, key)?;
         if table.primary_key().is_some()

@@ -174,6 +174,14 @@ impl MdlFastPath {
         self.lock(usage).shared();
     }
 
+    /// Whether the caller, who is inside as a writer, is the only one. The gate is closed.
+    pub(super) fn has_one_writer(&self) -> bool {
+        self.writers.unlock_shared();
+        let is_only = is_empty(&self.writers);
+        self.writers.shared();
+        is_only
+    }
+
     pub(super) fn set_gate(&self, gate: &Gate) {
         self.gate.store(gate.0, Ordering::SeqCst);
     }

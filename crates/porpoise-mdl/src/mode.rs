@@ -8,7 +8,7 @@
 //! | SHARED_WRITE | changes, locking reads | statement, or transaction |
 //! | SHARED_UPGRADABLE | ALTER TABLE, while it thinks | statement |
 //! | SHARED_READ_ONLY | LOCK TABLES … READ | until UNLOCK TABLES |
-//! | SHARED_NO_WRITE | ALTER TABLE, while it copies | statement |
+//! | SHARED_NO_WRITE | ALTER TABLE, while it copies; INSERT and LOAD DATA, while they fill an empty table | statement |
 //! | SHARED_NO_READ_WRITE | LOCK TABLES … WRITE | until UNLOCK TABLES |
 //! | EXCLUSIVE | DDL, when definitions change | statement |
 //!

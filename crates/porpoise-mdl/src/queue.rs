@@ -19,6 +19,10 @@
 //!
 //! An upgrade is a request by a session that holds tickets already. Requests that wait for these
 //! tickets don't go before it: they can't.
+//!
+//! A writer that fills a table with very many rows keeps other writers out, if there are none
+//! ([`MetadataLocks::try_keep_writers_out`]): it gets a ticket beside its unobtrusive lock, at once or
+//! not at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -440,6 +444,51 @@ impl MetadataLocks {
         Ok(MdlTicket {
             number,
             wants,
+            locks: Some(Arc::clone(self)),
+        })
+    }
+
+    /// Keeps writers of an object out that the session is inside of as a writer, for as long as the
+    /// ticket lives: SHARED_NO_WRITE beside its SHARED_WRITE. `None` if there are other writers, or
+    /// somebody waits for a stronger lock.
+    pub fn try_keep_writers_out(
+        self: &Arc<Self>,
+        session: u64,
+        object: Object,
+        fast_path: &Arc<dyn HasFastPath>,
+    ) -> Option<MdlTicket> {
+        let want = MdlRequest {
+            object,
+            mode: Mode::SharedNoWrite,
+            duration: Duration::Transaction,
+            fast_path: Some(Arc::clone(fast_path)),
+        };
+        let mut state = self.state.lock();
+        let queue = state.queues.get(&want.object);
+        let in_the_way = |queue: &Queue| queue.obstacles(session, want.mode).next().is_some();
+        if queue.is_some_and(in_the_way) {
+            return None;
+        }
+        // While the mutex is held no lock is granted that waits for this writer to leave.
+        fast_path.fast_path().bar_for(want.mode);
+        fast_path::fence();
+        if !fast_path.fast_path().has_one_writer() {
+            state.set_gate(&want);
+            return None;
+        }
+        state.last += 1;
+        let number = state.last;
+        let queue = state.queues.entry(want.object.clone()).or_default();
+        queue.tickets.push(Ticket {
+            grant: number,
+            session,
+            mode: want.mode,
+            duration: want.duration,
+        });
+        state.set_gate(&want);
+        Some(MdlTicket {
+            number,
+            wants: vec![want],
             locks: Some(Arc::clone(self)),
         })
     }

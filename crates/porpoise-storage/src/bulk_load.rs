@@ -8,7 +8,7 @@
 //! 1. begin    a checkpoint: the tree has the commit that made the space, and whatever is to be said
 //!             of a space that nobody owns yet
 //! 2. push     as many bytes of rows as a memtable has are one redb transaction; the tree's lock is
-//!             free in between, for checkpoints
+//!             free in between, for checkpoints. Another thread makes it while the next rows come
 //! 3. finish   readers get the tree as it is now, then the next memtable
 //! 4.          the caller commits that the space has an owner
 //! ```
@@ -23,11 +23,14 @@
 //! memtable of step 4's commit in an epoch with a tree from before step 3, a thread that stops
 //! between the two could see the owner without the rows. So step 3 switches memtables behind the
 //! trees.
+//!
+//! Instead of step 4 loaded spaces can be put in the place of empty ones that have an owner
+//! ([`put_in_place`], `checkpoint::put_in_place`): readers of these see all rows from one moment on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::blocks::ScanBatch;
@@ -38,6 +41,30 @@ use crate::{Error, Result, SpaceId, checkpoint};
 /// How often a thread that waits for a write looks whether it is to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// A space that was loaded, and is to take the place of an empty one.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadedSpace {
+    /// What was loaded. It is no space of its own afterwards; a mark of the caller's that it has no
+    /// owner is still to be removed.
+    pub from: SpaceId,
+    /// The empty space, which nobody writes to.
+    pub into: SpaceId,
+    /// How many rows it has: they count as changes of the space ([`Store::changes`]).
+    pub rows: u64,
+}
+
+/// Puts loaded spaces in the place of empty ones, all at once, durably. Who takes a snapshot from then
+/// on sees the rows.
+///
+/// Nobody may write to the empty spaces between [`BulkLoad::begin`] and the end of this. It waits for
+/// the disk, and can't be interrupted.
+///
+/// # Errors
+/// If the disk is full or fails, or writing is refused; [`Error::SpaceInUse`].
+pub fn put_in_place(store: &Store, loaded: &[LoadedSpace]) -> Result<()> {
+    checkpoint::put_in_place(store.shared(), loaded)
+}
+
 /// A new space that is being filled, in the order of its keys.
 ///
 /// Dropping it before [`finish`](BulkLoad::finish) leaves the space with some of the rows.
@@ -45,6 +72,8 @@ pub struct BulkLoad {
     shared: Arc<Shared>,
     space: SpaceId,
     slice: ScanBatch,
+    /// The slice before, which is being written. Its buffer comes back.
+    in_progress: Option<Write<ScanBatch>>,
     /// Ends it early.
     interrupt: Option<Arc<Interrupt>>,
     /// Nothing is to be written to the space any more.
@@ -58,7 +87,8 @@ impl BulkLoad {
     /// [`finish`](BulkLoad::finish). If that isn't reached, the caller drops the space; after a
     /// crash, too.
     ///
-    /// With an interrupt, the writes are another thread's, and all calls end soon once it is set.
+    /// With an interrupt, the writes are another thread's, while the caller goes on with the next
+    /// rows; and all calls end soon once it is set.
     ///
     /// # Errors
     /// If the checkpoint fails; [`Error::Interrupted`].
@@ -71,6 +101,7 @@ impl BulkLoad {
             shared: Arc::clone(store.shared()),
             space,
             slice: ScanBatch::default(),
+            in_progress: None,
             interrupt,
             is_over: Arc::default(),
         };
@@ -96,19 +127,34 @@ impl BulkLoad {
     /// If the disk is full or fails, or writing is refused; [`Error::Interrupted`].
     pub fn finish(mut self) -> Result<()> {
         self.write_slice()?;
+        self.wait_for_slice()?;
         let space = self.space;
         self.write(move |shared, _| checkpoint::show_loaded(shared, space))
     }
 
+    /// Has the slice written. One is, at most, while the next one fills.
     fn write_slice(&mut self) -> Result<()> {
-        let (space, slice) = (self.space, std::mem::take(&mut self.slice));
-        self.slice = self.write(move |shared, is_over| {
+        let written = self.wait_for_slice()?;
+        let (space, slice) = (self.space, std::mem::replace(&mut self.slice, written));
+        let work = move |shared: &Shared, is_over: &AtomicBool| {
             let mut slice = slice;
             checkpoint::load(shared, space, slice.bytes() as u64, slice.rows(), is_over)?;
             slice.clear();
             Ok(slice)
-        })?;
+        };
+        match self.interrupt {
+            Some(_) => self.in_progress = Some(self.begin_write(work)?),
+            None => self.slice = work(&self.shared, &self.is_over)?,
+        }
         Ok(())
+    }
+
+    /// Waits for the slice that is being written. Gives its buffer.
+    fn wait_for_slice(&mut self) -> Result<ScanBatch> {
+        match (self.in_progress.take(), &self.interrupt) {
+            (Some(write), Some(interrupt)) => write.wait(interrupt),
+            _ => Ok(ScanBatch::default()),
+        }
     }
 
     /// Does a write, which can take long. Who is interrupted doesn't wait for it.
@@ -116,26 +162,46 @@ impl BulkLoad {
         &self,
         work: impl FnOnce(&Shared, &AtomicBool) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let Some(interrupt) = &self.interrupt else {
-            return work(&self.shared, &self.is_over);
-        };
+        match &self.interrupt {
+            Some(interrupt) => self.begin_write(work)?.wait(interrupt),
+            None => work(&self.shared, &self.is_over),
+        }
+    }
+
+    /// Begins a write on a thread of its own.
+    fn begin_write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared, &AtomicBool) -> Result<T> + Send + 'static,
+    ) -> Result<Write<T>> {
         let (shared, is_over) = (Arc::clone(&self.shared), Arc::clone(&self.is_over));
         let (done, outcome) = channel();
-        let writer = thread::Builder::new().name("porpoise-load".to_string());
-        let writer = writer.spawn(move || {
+        let thread = thread::Builder::new().name("porpoise-load".to_string());
+        let thread = thread.spawn(move || {
             // Nobody may wait for it any more.
             let _ = done.send(work(&shared, &is_over));
         });
-        let writer = writer.map_err(Error::io("start a thread for", "porpoise-load"))?;
+        let thread = thread.map_err(Error::io("start a thread for", "porpoise-load"))?;
+        Ok(Write { thread, outcome })
+    }
+}
+
+/// A write on a thread of its own.
+struct Write<T> {
+    thread: JoinHandle<()>,
+    outcome: Receiver<Result<T>>,
+}
+
+impl<T> Write<T> {
+    fn wait(self, interrupt: &Interrupt) -> Result<T> {
         loop {
-            match outcome.recv_timeout(LOOK_INTERVAL) {
+            match self.outcome.recv_timeout(LOOK_INTERVAL) {
                 Ok(outcome) => return outcome,
                 Err(RecvTimeoutError::Timeout) if interrupt.is_set() => {
                     return Err(Error::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 // It has panicked.
-                Err(RecvTimeoutError::Disconnected) => match writer.join() {
+                Err(RecvTimeoutError::Disconnected) => match self.thread.join() {
                     Ok(()) => return Err(Error::Closed),
                     Err(panic) => std::panic::resume_unwind(panic),
                 },

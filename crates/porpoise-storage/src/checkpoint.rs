@@ -32,6 +32,7 @@
 
 mod merge;
 mod pace;
+mod put_in_place;
 mod shrink;
 mod tree_state;
 
@@ -58,6 +59,7 @@ use tree_state::read_state;
 
 pub(crate) use merge::side_table_name;
 pub(crate) use pace::Pace;
+pub(crate) use put_in_place::put_in_place;
 pub(crate) use shrink::{ROUNDS_MAX, Shrinking, is_file_too_long, shrink};
 pub(crate) use tree_state::{OpenedTree, TreeState, open_tree};
 
@@ -91,6 +93,11 @@ pub(crate) fn run_in_background(shared: &Shared) -> Result<bool> {
 
 /// Lets commits go to the next memtable.
 fn switch_memtable(shared: &Shared) -> Result<()> {
+    switch_memtable_over(shared, None)
+}
+
+/// Lets commits go to the next memtable, above another tree if one is given.
+fn switch_memtable_over(shared: &Shared, tree: Option<&Arc<TreeSnapshot>>) -> Result<()> {
     shared.group.check_writable()?;
     shared.group.switch_memtable(shared, |next| {
         let epoch = shared.epoch.load();
@@ -99,7 +106,7 @@ fn switch_memtable(shared: &Shared) -> Result<()> {
             .collect();
         shared.epoch.store(Arc::new(Epoch {
             memtables,
-            tree: Arc::clone(&epoch.tree),
+            tree: Arc::clone(tree.unwrap_or(&epoch.tree)),
             is_oldest_merged: false,
         }));
     })
@@ -187,7 +194,7 @@ pub(crate) fn show_loaded(shared: &Shared, space: SpaceId) -> Result<()> {
     merge_all(shared, tree)?;
     let loaded = tree.as_ref().ok_or_else(|| recovery::no_tree(shared))?;
     let epoch = shared.epoch.load_full();
-    let snapshot = epoch.tree.after_load(loaded, space)?;
+    let snapshot = epoch.tree.after_load(loaded, &[space])?;
     shared.epoch.store(Arc::new(Epoch {
         memtables: epoch.memtables.clone(),
         tree: snapshot,

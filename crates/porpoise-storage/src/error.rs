@@ -64,6 +64,11 @@ pub enum Error {
         /// The first failure.
         cause: Arc<Error>,
     },
+    /// A space that was to be empty and left alone has been written to.
+    SpaceInUse {
+        /// Which.
+        space: SpaceId,
+    },
     /// One transaction's record would not fit the log.
     TransactionTooLarge {
         /// The length of the record's payload.
@@ -270,6 +275,9 @@ impl fmt::Display for Error {
             }
             Error::ReadOnly { cause } => {
                 write!(f, "the store is read-only since a write failed: {cause}")
+            }
+            Error::SpaceInUse { space } => {
+                write!(f, "space {} was to be left alone, and isn't", space.0)
             }
             Error::TransactionTooLarge { bytes, limit } => {
                 write!(

@@ -111,7 +111,7 @@ mod uncommitted;
 mod verify;
 mod version_map;
 
-pub use bulk_load::BulkLoad;
+pub use bulk_load::{BulkLoad, LoadedSpace, put_in_place};
 pub use commit::Commit;
 pub use cursor::Cursor;
 pub use disk::{Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode, OsDisk};

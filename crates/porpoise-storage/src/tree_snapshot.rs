@@ -81,22 +81,22 @@ impl TreeSnapshot {
     /// [`refresh_blocks`](TreeSnapshot::refresh_blocks), what the checkpoint wrote must be read
     /// from its memtable.
     pub fn after_checkpoint(self: &Arc<TreeSnapshot>, tree: &Tree) -> Result<Arc<TreeSnapshot>> {
-        self.next(tree, None)
+        self.next(tree, &[])
     }
 
-    /// The snapshot after a space was filled beside the log. It gets the blocks of all others.
+    /// The snapshot after spaces were filled beside the log. It gets the blocks of all others.
     pub fn after_load(
         self: &Arc<TreeSnapshot>,
         tree: &Tree,
-        loaded: SpaceId,
+        loaded: &[SpaceId],
     ) -> Result<Arc<TreeSnapshot>> {
-        self.next(tree, Some(loaded))
+        self.next(tree, loaded)
     }
 
     fn next(
         self: &Arc<TreeSnapshot>,
         tree: &Tree,
-        loaded: Option<SpaceId>,
+        loaded: &[SpaceId],
     ) -> Result<Arc<TreeSnapshot>> {
         let next = TreeSnapshot::open(tree, Arc::clone(&self.cache), Arc::clone(&self.damaged))?;
         // Those who still read from the snapshot before this one read without blocks from here on.
@@ -109,7 +109,7 @@ impl TreeSnapshot {
         // From here on no space gets a first block that the loop below has missed.
         self.is_retired.store(true, Ordering::SeqCst);
         for (number, space) in self.spaces.iter() {
-            if loaded == Some(number) {
+            if loaded.contains(&number) {
                 continue;
             }
             next.spaces.get_or_insert_with(number, || Space {

@@ -9,10 +9,11 @@ use porpoise_catalog::record::{
 };
 use porpoise_catalog::{Column, IndexKind, Table};
 use porpoise_core::error::Result;
+use porpoise_executor::index_build::{IndexBuild, TableSpaces};
 use porpoise_storage::SpaceId;
 use porpoise_types::DataType;
 
-use crate::{Ddl, copy, index_build};
+use crate::{Ddl, copy};
 
 /// What has to be done to the rows.
 #[derive(Debug, PartialEq)]
@@ -251,7 +252,13 @@ pub(super) fn do_work(
     match work {
         Work::Nothing => Ok(0),
         Work::Indexes(positions) => {
-            index_build::build_indexes(ddl, new, positions)?;
+            let mut build = IndexBuild {
+                shared: ddl.shared,
+                session: ddl.session,
+                table: new,
+                spaces: &TableSpaces::of(new),
+            };
+            build.build(positions)?;
             Ok(0)
         }
         Work::Rebuild => {

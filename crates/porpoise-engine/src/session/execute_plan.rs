@@ -45,6 +45,8 @@ struct Execution<'a> {
     parameters: &'a [Value],
     columns: Option<&'a [ResultColumn]>,
     rows: Rows<'a>,
+    /// It begins a transaction, which ends with it.
+    is_whole_transaction: bool,
 }
 
 /// What becomes of a plan's rows.
@@ -75,6 +77,7 @@ impl Execution<'_> {
             self.plan,
             self.parameters,
         );
+        exec.is_whole_transaction = self.is_whole_transaction;
         if let Rows::Handled(read) = self.rows {
             return handler::read(&mut exec, self.plan, &mut read.borrow_mut(), reply);
         }
@@ -280,14 +283,15 @@ impl Session {
             return Err(Error::read_only_transaction());
         }
         self.state.warn_all(&plan.get().warnings);
+        let in_transaction = self.transaction.open || !self.state.autocommit;
         let execution = Execution {
             plan,
             catalog,
             parameters,
             columns,
             rows,
+            is_whole_transaction: !in_transaction,
         };
-        let in_transaction = self.transaction.open || !self.state.autocommit;
         let deadline = self.deadline(plan.get());
         let expected_long = &plan.get().expected_long;
         let began = expected_long.is_set().then(Instant::now);

@@ -3,6 +3,7 @@
 mod accounts;
 mod altered_rows;
 mod binary_literals;
+mod bulk_insert;
 mod column_changes;
 mod database;
 mod ddl;

@@ -63,12 +63,7 @@ pub(super) fn merge(
         error,
         space: space_in_progress,
     })?;
-    for (space, value) in counters {
-        let counter: Option<&Counter> = shared.counters.get(space);
-        if let Some(counter) = counter {
-            counter.checkpointed.fetch_max(value, Ordering::Relaxed);
-        }
-    }
+    note_counters(shared, counters);
     Ok(())
 }
 
@@ -134,7 +129,11 @@ pub(crate) fn side_table_name(space: SpaceId) -> String {
     format!("k{}", space.0)
 }
 
-fn write_counters(shared: &Shared, writing: &WriteTransaction) -> Result<Vec<(SpaceId, u64)>> {
+/// Writes the counters that the tree lacks. Once that is committed they are to be noted.
+pub(super) fn write_counters(
+    shared: &Shared,
+    writing: &WriteTransaction,
+) -> Result<Vec<(SpaceId, u64)>> {
     let mut merged = Vec::new();
     let mut counters = writing.open_table(COUNTERS)?;
     for (space, counter) in shared.counters.iter() {
@@ -145,4 +144,14 @@ fn write_counters(shared: &Shared, writing: &WriteTransaction) -> Result<Vec<(Sp
         }
     }
     Ok(merged)
+}
+
+/// Notes that the tree has these counters.
+pub(super) fn note_counters(shared: &Shared, written: Vec<(SpaceId, u64)>) {
+    for (space, value) in written {
+        let counter: Option<&Counter> = shared.counters.get(space);
+        if let Some(counter) = counter {
+            counter.checkpointed.fetch_max(value, Ordering::Relaxed);
+        }
+    }
 }

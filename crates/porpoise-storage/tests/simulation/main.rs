@@ -8,6 +8,7 @@
 //! | `prepared.rs` | the steps of transactions that are prepared, and told to commit or not |
 //! | `cuts.rs` | a short history, cut, killed and refused at every single place |
 //! | `loads.rs` | the same with a space that is filled beside the log |
+//! | `put_in_place.rs` | the same with loaded spaces that take the place of empty ones |
 //!
 //! What runs here takes about a minute. `PORPOISE_SIM_OPERATIONS` sets how many steps each of the
 //! random tests makes, `PORPOISE_SIM_FROM` the seed that they begin with, `PORPOISE_SIM_SEED` has
@@ -20,6 +21,7 @@ mod loads;
 mod model;
 mod plan;
 mod prepared;
+mod put_in_place;
 mod run;
 mod steps;
 
