@@ -73,7 +73,7 @@ enum Rows {
     InTransaction(usize),
     /// In the transaction to the end: the table has others, or others write to it.
     Staying,
-    BesideLog(BesideLog),
+    BesideLog(Box<BesideLog>),
 }
 
 /// Rows that go into the tree.
@@ -147,13 +147,13 @@ impl BulkFill {
         let (low, high) = (Bound::Unbounded, Bound::Unbounded);
         // There are no others.
         let mut own = exec.cursor(self.table.space, low, high, Direction::Forward, true)?;
-        self.rows = Rows::BesideLog(BesideLog {
+        self.rows = Rows::BesideLog(Box::new(BesideLog {
             load: begin_load(exec, space)?,
             space,
             count: 0,
             last: Vec::new(),
             others: None,
-        });
+        }));
         while let Some((key, row)) = own.next()? {
             self.push(exec, key, row)?;
         }
