@@ -21,14 +21,17 @@
 //! no owner yet.
 //!
 //! **A table that is there is seen by others.** From when its rows leave the transaction until they
-//! are in place, the statement keeps writers and locking readers of the table out, by a metadata lock
+//! are in place, the statement keeps writers of the table and FOR UPDATE out, by a metadata lock
 //! that it gets at once or not at all. Only then it looks whether the table is empty, as the newest
 //! commits have it. If it can't have both, the rows stay in the transaction to the end. Readers go on:
 //! the table is empty for every snapshot until the rows are in place, and in older ones for good. The
 //! statement has to be a transaction of its own, for rows in place can't be taken back.
 //!
-//! **What differs:** where several rows have keys that are taken, the error names the one that is
-//! found first, which is not always the first one of the source.
+//! **What differs:** FOR SHARE, and reads under SERIALIZABLE, lock rows that they don't find against
+//! inserts; a statement that fills an empty table waits only for those of its first 4 MiB. An INSERT
+//! of rows that refer to what is being put into an empty table fails with 1452 at once behind these,
+//! where it would wait for a row. Where several rows have keys that are taken, the error names the one
+//! that is found first, which is not always the first one of the source.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -204,6 +207,9 @@ impl BulkFill {
         indexes.build_secondary()?;
         if let Some(empty) = empty {
             exec.check_interrupt()?;
+            // The statement may have read commits that aren't safe yet, as a parent's row. What is put
+            // in place can't be taken back if they are lost.
+            exec.transaction()?.confirm()?;
             empty.put_in_place(exec, &table, count)?;
         }
         Ok(skipped)
@@ -395,6 +401,10 @@ impl Exec<'_> {
             InsertSource::Values(rows) => rows.len() >= VALUES_MIN,
             InsertSource::Load(_) | InsertSource::Query { .. } => true,
         };
+        // What most inserts are is told by one look.
+        if !gives_many || !matches!(plan.duplicates, OnDuplicate::Error) {
+            return false;
+        }
         let own_name = (&table.schema, &table.name);
         let mut parents = table.foreign_keys.iter();
         let refers_to_itself =
@@ -407,9 +417,7 @@ impl Exec<'_> {
         let mut indexes = table.indexes.iter();
         let may_ignore = self.foreign_keys.is_none()
             && indexes.all(|index| index.kind == IndexKind::Primary || !index.is_unique());
-        gives_many
-            && matches!(plan.duplicates, OnDuplicate::Error)
-            && (!plan.ignore || may_ignore)
+        (!plan.ignore || may_ignore)
             && plan.triggers.is_none()
             && !self.runs_programs()
             && !refers_to_itself
