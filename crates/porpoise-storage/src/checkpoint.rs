@@ -84,7 +84,11 @@ pub(crate) fn run_in_background(shared: &Shared) -> Result<bool> {
     // What an earlier, failed checkpoint left comes first.
     let did_work = merge_all(shared, tree)?;
     let newest = Arc::clone(shared.epoch.load().newest());
-    if newest.is_empty() && !shared.has_new_counters() && shared.group.is_idle() {
+    let is_needed = !newest.is_empty()
+        || shared.has_new_counters()
+        || !shared.group.is_idle()
+        || shared.group.can_leave_segment();
+    if !is_needed {
         return Ok(did_work);
     }
     switch_memtable(shared)?;

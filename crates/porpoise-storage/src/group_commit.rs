@@ -547,6 +547,17 @@ impl GroupCommit {
         }
     }
 
+    /// Whether the log is in a segment that a large transaction needed, and there is room for the next.
+    pub fn can_leave_segment(&self) -> bool {
+        let next = self
+            .queue
+            .lock()
+            .log
+            .as_ref()
+            .and_then(LogTail::after_oversized);
+        next.is_some_and(|next| self.check_log_space(next).is_ok())
+    }
+
     /// Does something with the log's files, under their lock. `None` for a store in memory.
     pub fn with_files<R>(&self, work: impl FnOnce(&mut LogFiles) -> R) -> Option<R> {
         self.files.as_ref().map(|files| work(&mut files.lock()))

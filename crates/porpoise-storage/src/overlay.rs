@@ -319,7 +319,7 @@ impl Overlay {
     pub fn forget_undo(&mut self) {
         self.undo = None;
         if let Some(large) = &mut self.large {
-            large.forget_undo();
+            large.forget_undo(0);
         }
     }
 
@@ -328,7 +328,7 @@ impl Overlay {
     pub fn give_up_undo(&mut self) {
         const MANY: usize = 100_000;
         if let Some(large) = &mut self.large {
-            large.forget_undo();
+            large.forget_undo(MANY);
         }
         if let Some(undo) = self.undo.take_if(|undo| undo.len() > MANY) {
             reclaim(undo);

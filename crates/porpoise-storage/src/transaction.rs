@@ -114,7 +114,8 @@ impl Transaction {
     }
 
     /// How many bytes its writes and locks take until it ends, COMMIT's log record included. What
-    /// is undone doesn't count any more.
+    /// is undone doesn't count any more, unless the writes are so many that they have a memtable: that
+    /// keeps its memory to the end.
     #[inline]
     pub fn held_bytes(&self) -> usize {
         self.size.held_bytes + self.locks.held_bytes()

@@ -62,6 +62,27 @@ fn all(value: &str) -> Vec<(String, u32)> {
 }
 
 #[test]
+fn the_log_segment_that_it_needed_is_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(&folder)).unwrap();
+    let space = space_of(&store);
+    let longest_log = || {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let files = files.map(|file| file.unwrap());
+        let log = files.filter(|file| file.file_name().to_string_lossy().starts_with("log"));
+        log.map(|file| file.metadata().unwrap().len())
+            .max()
+            .unwrap()
+    };
+    commit(&store, |work| write_all(work, space, &"long".repeat(100)));
+    assert!(longest_log() > 1_000_000, "{}", longest_log());
+    for _ in 0..2 {
+        store.checkpoint().unwrap();
+    }
+    assert!(longest_log() <= 64 << 10, "{}", longest_log());
+}
+
+#[test]
 fn others_see_all_of_it_when_it_is_committed_and_nothing_before() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&options(&folder)).unwrap();

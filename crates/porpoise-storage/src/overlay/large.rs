@@ -142,8 +142,11 @@ impl LargeWrites {
         }
     }
 
-    pub fn forget_undo(&mut self) {
-        self.undo = Vec::new();
+    /// Forgets what it would take to undo writes, if those are more than so many.
+    pub fn forget_undo(&mut self, many: usize) {
+        if self.undo.len() > many {
+            self.undo = Vec::new();
+        }
     }
 
     /// Copies at most `len` of a space's writes within the bounds.
