@@ -29,7 +29,7 @@ fn every_workload_runs_over_each_way_in() {
         workloads: Workload::all().collect(),
         clients: vec![2],
         rows: 2_000,
-        duration: Duration::from_millis(300),
+        duration: Duration::from_secs(1),
         warm_up: Duration::from_millis(50),
         progress: false,
         ..BenchPlan::default()
