@@ -434,9 +434,11 @@ fn serve_with(config: ServeConfig, options: Options, log_error: &str) -> Result<
     server.wait();
     server.stop();
     drop(pid_file);
-    let closed = engine.close();
+    engine
+        .close()
+        .map_err(|error| format!("can't close {folder}: {}", error.message()))?;
     tracing::info!(target: SYSTEM, "{}: shutdown complete", program());
-    closed.map_err(|error| format!("can't close {folder}: {}", error.message()))
+    Ok(())
 }
 
 fn print_options(options: Options) {

@@ -195,14 +195,16 @@ impl SendBuffer {
     }
 
     /// Sends everything, waiting on this thread while the client is slow, `timeout` at most without
-    /// any progress.
+    /// any progress. If that fails, what is left is unsent: it may begin in the midst of a packet.
     pub fn send_all(&mut self, writer: &mut PacketWriter, timeout: Duration) -> io::Result<()> {
-        let result = self.send_all_bytes(writer.bytes(), timeout);
+        let mut rest = writer.bytes();
+        let result = self.send_all_bytes(&mut rest, timeout);
+        self.unsent.extend_from_slice(rest);
         writer.clear();
         result
     }
 
-    fn send_all_bytes(&mut self, mut bytes: &[u8], timeout: Duration) -> io::Result<()> {
+    fn send_all_bytes(&mut self, bytes: &mut &[u8], timeout: Duration) -> io::Result<()> {
         let mut last_progress = Instant::now();
         loop {
             let before = (self.sent, self.unsent.len(), bytes.len());
@@ -213,7 +215,7 @@ impl SendBuffer {
             };
             while progress == SendProgress::Complete && !bytes.is_empty() {
                 match self.write(bytes) {
-                    Ok(written) => bytes = &bytes[written..],
+                    Ok(written) => *bytes = &bytes[written..],
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         progress = SendProgress::Partial;
                     }

@@ -8,11 +8,16 @@
 //!
 //! Entries are of slots, not of the connections in them: the next connection in a slot takes over
 //! the entry that the one before has left. So there are about as many entries as there ever were
-//! connections at once, however fast they come and go.
+//! connections at once, however fast they come and go. A deadline that is brought forward costs an
+//! entry, which comes up within ten minutes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
+
+/// The time from making an entry until it comes up, at most. What large replies over rings bring
+/// forward to give memory back, and put off again, leaves an entry each time.
+const ENTRY_AHEAD_MAX: Duration = Duration::from_secs(600);
 
 /// The heap of deadlines.
 #[derive(Debug, Default)]
@@ -41,14 +46,16 @@ impl Deadline {
 }
 
 impl Timers {
-    /// Moves a deadline. Only one that is earlier than its entry costs another entry.
+    /// Moves a deadline. Only one that is earlier than its entry costs another entry; the entry that
+    /// it leaves behind is gone after [`ENTRY_AHEAD_MAX`].
     pub fn set(&mut self, slot: usize, deadline: &mut Deadline, due: Option<Instant>) {
         deadline.due = due;
         if let Some(due) = due
             && deadline.entry.is_none_or(|entry| due < entry)
         {
-            deadline.entry = Some(due);
-            self.heap.push(Reverse((due, slot)));
+            let entry = due.min(Instant::now() + ENTRY_AHEAD_MAX);
+            deadline.entry = Some(entry);
+            self.heap.push(Reverse((entry, slot)));
         }
     }
 

@@ -501,6 +501,26 @@ fn kill_ends_an_idle_connection_and_a_waiting_statement() {
 }
 
 #[test]
+fn a_query_that_is_killed_while_its_reader_is_slow_ends_behind_a_whole_row() {
+    let server = start();
+    let mut slow = server.root();
+    let mut killer = server.root();
+    for _ in 0..3 {
+        slow.send_query(
+            "WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 200)
+             SELECT REPEAT('x', 999) FROM s a, s b",
+        );
+        // Until nothing more fits between them.
+        std::thread::sleep(Duration::from_millis(300));
+        let kill = format!("KILL QUERY {}", slow.connection_id);
+        assert!(killer.query(&kill).is_ok());
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(slow.receive().error_number(), 1317);
+        assert_eq!(slow.query("SELECT 3").value(), "3");
+    }
+}
+
+#[test]
 fn bytes_that_are_no_packets_end_only_their_own_connection() {
     let server = start();
     let mut witness = server.root();

@@ -367,6 +367,7 @@ impl Connection {
     fn await_reuse(&mut self) {
         self.phase = Phase::AwaitingReuse;
         self.send_buffer.set_control(None);
+        self.send_buffer.stream.release_memory();
     }
 
     /// Its client is back, and is greeted like a new one.

@@ -29,6 +29,8 @@ pub struct ServerEnd {
     is_reused: bool,
     /// Its ring holds more memory than it keeps.
     has_spare_memory: bool,
+    /// It was to be given back while the client had not taken all.
+    is_release_due: bool,
     /// For the waits of a thread that is in the middle of something.
     spin: Spin,
 }
@@ -73,6 +75,7 @@ impl ServerEnd {
             doorbell,
             is_reused: false,
             has_spare_memory: false,
+            is_release_due: false,
             spin: Spin::default(),
         })
     }
@@ -121,7 +124,8 @@ impl ServerEnd {
             }
             0 => Err(io::ErrorKind::WouldBlock.into()),
             count => {
-                self.has_spare_memory |= self.end.extent() > KEPT_BYTES as u64;
+                let is_spare = self.is_release_due || self.end.extent() > KEPT_BYTES as u64;
+                self.has_spare_memory |= is_spare;
                 Ok(count)
             }
         }
@@ -134,9 +138,13 @@ impl ServerEnd {
     }
 
     /// Gives the memory that large messages have needed back to the system. Where the client hasn't
-    /// taken them yet, it stays until the next.
+    /// taken them yet, it is spare again after the next message.
     pub fn release_memory(&mut self) {
-        if std::mem::take(&mut self.has_spare_memory) && self.is_drained() {
+        if !std::mem::take(&mut self.has_spare_memory) {
+            return;
+        }
+        self.is_release_due = !self.is_drained();
+        if !self.is_release_due {
             // Memory that can't be given back is kept.
             let _ = self.end.memory().release();
         }
