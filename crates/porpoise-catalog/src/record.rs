@@ -130,6 +130,31 @@ pub struct ColumnRecord {
     pub origin: Option<usize>,
 }
 
+impl ColumnRecord {
+    /// A column with nothing but a type: NULL is its default, if it may be.
+    pub fn new(name: CompactString, ty: DataType, nullable: bool) -> ColumnRecord {
+        ColumnRecord {
+            name,
+            ty,
+            explicit_collation: false,
+            nullable,
+            default: match nullable {
+                true => DefaultRecord::Null,
+                false => DefaultRecord::None,
+            },
+            on_update_now: false,
+            auto_increment: false,
+            generated: None,
+            invisible: false,
+            hidden: false,
+            comment: String::new(),
+            added: None,
+            place: 0,
+            origin: None,
+        }
+    }
+}
+
 /// A column that ALTER TABLE dropped while it left the rows as they were.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DroppedRecord {

@@ -26,23 +26,16 @@ pub fn column(def: &ast::ColumnDef, cx: &mut TypeContext<'_>) -> Result<ColumnRe
     if comment.chars().count() > COMMENT_CHARS_MAX {
         return Err(Error::comment_too_long("field", name, COMMENT_CHARS_MAX));
     }
+    let nullable = def
+        .nullable
+        .unwrap_or(!def.primary_key && !def.auto_increment);
     let mut record = ColumnRecord {
-        name: name.into(),
         explicit_collation: def.collation.is_some(),
-        nullable: def
-            .nullable
-            .unwrap_or(!def.primary_key && !def.auto_increment),
         default: DefaultRecord::None,
-        on_update_now: false,
         auto_increment: def.auto_increment,
-        generated: None,
         invisible: def.visible == Some(false),
-        hidden: false,
         comment,
-        added: None,
-        place: 0,
-        origin: None,
-        ty,
+        ..ColumnRecord::new(name.into(), ty, nullable)
     };
     if def.primary_key && def.nullable == Some(true) {
         return Err(Error::primary_cannot_have_null());

@@ -412,29 +412,11 @@ fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
                 .relation(&result.schema, &result.original_table)
         })
         .flatten();
-    let mut column = ColumnRecord {
-        name: result.name.clone(),
-        ty: match source {
-            Some(_) => result.ty.clone(),
-            None => stored_type(&result.ty),
-        },
-        explicit_collation: false,
-        nullable: result.nullable,
-        default: if result.nullable {
-            DefaultRecord::Null
-        } else {
-            DefaultRecord::None
-        },
-        on_update_now: false,
-        auto_increment: false,
-        generated: None,
-        invisible: false,
-        hidden: false,
-        comment: String::new(),
-        added: None,
-        place: 0,
-        origin: None,
+    let ty = match source {
+        Some(_) => result.ty.clone(),
+        None => stored_type(&result.ty),
     };
+    let mut column = ColumnRecord::new(result.name.clone(), ty, result.nullable);
     if let Some(Relation::Table(table)) = source {
         if let Some(position) = table.column_position(&result.original_name) {
             let of = TableRecord::of(&table).columns.swap_remove(position);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use porpoise_catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
+use porpoise_catalog::record::{ColumnRecord, TableRecord};
 use porpoise_catalog::virtual_table::{self, VirtualColumn, VirtualTable};
 use porpoise_core::error::Result;
 use porpoise_core::reply::Completion;
@@ -14,25 +14,8 @@ use crate::{Ddl, table};
 
 /// A table of the server's own as a table that takes rows.
 fn record_of_own(own: &VirtualTable) -> TableRecord {
-    let column = |(name, ty, nullable): &VirtualColumn| ColumnRecord {
-        name: (*name).into(),
-        ty: ty(),
-        explicit_collation: false,
-        nullable: *nullable,
-        default: match nullable {
-            true => DefaultRecord::Null,
-            false => DefaultRecord::None,
-        },
-        on_update_now: false,
-        auto_increment: false,
-        generated: None,
-        invisible: false,
-        hidden: false,
-        comment: String::new(),
-        added: None,
-        place: 0,
-        origin: None,
-    };
+    let column =
+        |(name, ty, nullable): &VirtualColumn| ColumnRecord::new((*name).into(), ty(), *nullable);
     TableRecord {
         id: 0,
         version: 0,

@@ -140,12 +140,9 @@ impl BulkFill {
             self.rows = Rows::Staying;
             return Ok(());
         }
-        let space = match &self.empty {
-            Some(EmptyTable {
-                spaces: Some(spaces),
-                ..
-            }) => spaces.spaces.rows(),
-            _ => self.table.space,
+        let space = match EmptyTable::new_spaces(&self.empty) {
+            Some(spaces) => spaces.rows(),
+            None => self.table.space,
         };
         let (low, high) = (Bound::Unbounded, Bound::Unbounded);
         // There are no others.
@@ -191,12 +188,9 @@ impl BulkFill {
             return Ok(0);
         };
         let (count, skipped) = rows.finish(exec, &table, ignores_duplicates)?;
-        let spaces = match &empty {
-            Some(EmptyTable {
-                spaces: Some(spaces),
-                ..
-            }) => &spaces.spaces,
-            _ => &TableSpaces::of(&table),
+        let spaces = match EmptyTable::new_spaces(&empty) {
+            Some(spaces) => spaces,
+            None => &TableSpaces::of(&table),
         };
         let mut indexes = IndexBuild {
             shared: exec.engine,
@@ -297,6 +291,11 @@ struct EmptyTable {
 }
 
 impl EmptyTable {
+    /// The spaces that its rows go to, once it is claimed.
+    fn new_spaces(empty: &Option<EmptyTable>) -> Option<&TableSpaces> {
+        Some(&empty.as_ref()?.spaces.as_ref()?.spaces)
+    }
+
     /// Keeps writers out and makes new spaces. `false` if the table isn't empty, or in use.
     fn claim(&mut self, exec: &Exec<'_>, table: &Arc<Table>) -> Result<bool> {
         let (store, session) = (&exec.engine.store, &exec.session);

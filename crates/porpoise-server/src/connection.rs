@@ -107,6 +107,8 @@ pub(crate) struct Connection {
     is_closing: bool,
     /// Packets that its client has sent, counted until it is settled.
     packets: u32,
+    /// The part of its pause after which its ring has given memory back.
+    paused_for: Duration,
     /// It is no short-lived connection.
     is_settled: bool,
     /// Its last statements kept the event loop waiting, until another thread took that over: the
@@ -178,6 +180,7 @@ impl Connection {
             watches_writable: false,
             is_closing: false,
             packets: 0,
+            paused_for: Duration::ZERO,
             is_settled: false,
             takes_long: false,
             began: Instant::now(),
@@ -379,7 +382,7 @@ impl Connection {
             Phase::Session(client) if self.releases_memory_before(client.idle_timeout()) => {
                 MEMORY_KEPT_FOR
             }
-            Phase::Session(client) => client.idle_timeout(),
+            Phase::Session(client) => client.idle_timeout().saturating_sub(self.paused_for),
             Phase::AwaitingReuse => REUSE_WAIT_MAX,
             Phase::Over => FINAL_REPLY_WAIT_MAX,
         };

@@ -149,7 +149,7 @@ impl ThreadPool {
 
     fn work(self: Arc<ThreadPool>) {
         let thread = Arc::new(PoolThread {
-            priority: ThreadPriority::of_new_thread(),
+            priority: ThreadPriority::of_this_thread(),
         });
         let mut buffers = IoBuffers::default();
         while let Some(work) = self.next_work() {

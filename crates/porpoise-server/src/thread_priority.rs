@@ -125,14 +125,6 @@ impl ThreadPriority {
         }
     }
 
-    /// Of this thread, which has just been started: its time slice is the usual one, whoever started
-    /// it.
-    pub fn of_new_thread() -> ThreadPriority {
-        let thread = ThreadPriority::of_this_thread();
-        system::set_slice(thread.id, None);
-        thread
-    }
-
     /// How long it has run on a core so far, where the system tells.
     pub fn cpu_time(&self) -> Option<Duration> {
         system::cpu_time(self.id)

@@ -93,6 +93,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn deadlines_brought_forward_and_put_off_leave_no_entries_for_long() {
+        let start = Instant::now();
+        let (mut timers, mut deadline) = (Timers::default(), Deadline::default());
+        for _ in 0..100 {
+            for timeout in [Duration::from_secs(8 * 3600), Duration::from_secs(1)] {
+                timers.set(0, &mut deadline, Some(start + timeout));
+                deadline.clear();
+                deadline.entry = None;
+            }
+        }
+        assert!(timers.heap.len() > 100);
+        let later = start + ENTRY_AHEAD_MAX + Duration::from_secs(60);
+        while let Some((slot, at)) = timers.pop(later) {
+            timers.reinsert(slot, &mut deadline, at);
+        }
+        assert!(timers.heap.is_empty());
+    }
+
+    #[test]
     fn a_deadline_postponed_many_times_is_one_entry() {
         let start = Instant::now();
         let at = |s: u64| start + Duration::from_secs(s);

@@ -23,7 +23,6 @@ use parking_lot::Mutex;
 
 use crate::compute_turns::ComputeTurns;
 use crate::thread_pool::ThreadPool;
-use crate::thread_priority::ThreadPriority;
 use crate::worker::{Phase, Worker};
 
 /// The time from one look at the workers to the next.
@@ -207,8 +206,6 @@ impl Watch {
 
     fn run(mut self, pool: &ThreadPool) {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-        // While all cores compute it would come 10 to 20 ms late otherwise.
-        ThreadPriority::of_this_thread().set_prompt(true);
         let mut computing = 0;
         while !pool.turn_monitor.is_ending.load(Ordering::SeqCst) {
             self.sleep(&pool.turn_monitor);

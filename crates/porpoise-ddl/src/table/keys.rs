@@ -106,23 +106,14 @@ fn add_hidden(
         .find(|name| record.column_position(name).is_none())
         .unwrap_or_default();
     record.columns.push(ColumnRecord {
-        name: name.clone(),
-        ty: DataType::Null,
-        explicit_collation: false,
-        nullable: true,
         default: DefaultRecord::None,
-        on_update_now: false,
-        auto_increment: false,
         generated: Some(GeneratedRecord {
             sql: crate::canonical::expression(expr),
             stored: false,
         }),
         invisible: true,
         hidden: true,
-        comment: String::new(),
-        added: None,
-        place: 0,
-        origin: None,
+        ..ColumnRecord::new(name.clone(), DataType::Null, true)
     });
     name
 }

@@ -16,7 +16,7 @@ use crate::stream::{Peer, Received, Stream};
 use crate::tls::TlsStream;
 use crate::traffic::TrafficCounters;
 
-use super::{Connection, LOGIN_BYTES_MAX, NextState, PacketOutcome, Phase};
+use super::{Connection, LOGIN_BYTES_MAX, MEMORY_KEPT_FOR, NextState, PacketOutcome, Phase};
 
 /// Commands served in a row before other connections have their turn.
 const COMMANDS_PER_TURN_MAX: usize = 32;
@@ -95,6 +95,7 @@ impl Connection {
         };
         if is_idle {
             self.send_buffer.stream.release_memory();
+            self.paused_for = MEMORY_KEPT_FOR;
         }
         is_idle
     }
@@ -131,6 +132,7 @@ impl Connection {
                 }
                 commands += 1;
                 self.packets = self.packets.saturating_add(1);
+                self.paused_for = Duration::ZERO;
                 self.count(|traffic| &traffic.commands, 1);
                 let writer = &mut buffers.writer;
                 writer.set_sequence(packet.sequence.wrapping_add(1));

@@ -24,33 +24,37 @@ const UNCLAIMED: u8 = 0;
 const CLAIMED: u8 = 1;
 
 /// Some 30 rows are written at a time.
-fn small_loads(disk: &SimDisk) -> Options {
+pub fn small_loads(disk: &SimDisk) -> Options {
     Options {
         checkpoint_version_bytes: 3 << 10,
         ..options(disk)
     }
 }
 
-fn open(disk: &SimDisk) -> Store {
+pub fn open(disk: &SimDisk) -> Store {
     let opened = Store::open(&small_loads(disk));
     opened.unwrap_or_else(|error| panic!("the store doesn't start: {error}"))
 }
 
-fn commit(store: &Store, change: impl FnOnce(&mut Transaction)) -> Result<(), Error> {
+pub fn commit(store: &Store, change: impl FnOnce(&mut Transaction)) -> Result<(), Error> {
     let mut work = store.begin();
     change(&mut work);
     work.commit()?.wait()
 }
 
+/// A new space: none of those with numbers up to this one's.
+pub fn new_space(store: &Store, above: SpaceId) -> SpaceId {
+    loop {
+        let space = store.allocate_space();
+        if space > above {
+            return space;
+        }
+    }
+}
+
 /// Makes a space, fills it with rows of one byte, and claims it.
 fn fill(store: &Store, byte: u8) -> Result<SpaceId, Error> {
-    // Not the numbers of the spaces above.
-    let space = loop {
-        let space = store.allocate_space();
-        if space > OTHERS {
-            break space;
-        }
-    };
+    let space = new_space(store, OTHERS);
     let number = space.0.to_be_bytes();
     commit(store, |work| {
         work.create_space(space);

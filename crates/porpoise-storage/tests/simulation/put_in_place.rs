@@ -8,13 +8,12 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
 use porpoise_storage::{
-    BulkLoad, Direction, Error, Flush, LoadedSpace, Options, SpaceId, Store, Transaction, Work,
-    put_in_place,
+    BulkLoad, Direction, Error, Flush, LoadedSpace, SpaceId, Store, Work, put_in_place,
 };
 
 use crate::cuts::{at_place, empty_disk, fault_of};
 use crate::disk::{Faults, Operation, PowerCut, SimDisk};
-use crate::run::options;
+use crate::loads::{commit, new_space, open, small_loads};
 
 /// Has a row for each space without an owner.
 const MARKS: SpaceId = SpaceId(1);
@@ -22,37 +21,9 @@ const TABLE: [SpaceId; 2] = [SpaceId(2), SpaceId(3)];
 const OTHERS: SpaceId = SpaceId(4);
 const ROWS: u64 = 90;
 
-/// Some 30 rows are written at a time.
-fn small_loads(disk: &SimDisk) -> Options {
-    Options {
-        checkpoint_version_bytes: 3 << 10,
-        ..options(disk)
-    }
-}
-
-fn open(disk: &SimDisk) -> Store {
-    let opened = Store::open(&small_loads(disk));
-    opened.unwrap_or_else(|error| panic!("the store doesn't start: {error}"))
-}
-
-fn commit(store: &Store, change: impl FnOnce(&mut Transaction)) -> Result<(), Error> {
-    let mut work = store.begin();
-    change(&mut work);
-    work.commit()?.wait()
-}
-
-fn new_space(store: &Store) -> SpaceId {
-    loop {
-        let space = store.allocate_space();
-        if space > OTHERS {
-            return space;
-        }
-    }
-}
-
 /// Loads rows of one byte beside the table, and puts them in its place.
 fn fill(store: &Store, byte: u8) -> Result<(), Error> {
-    let new = [new_space(store), new_space(store)];
+    let new = [new_space(store, OTHERS), new_space(store, OTHERS)];
     commit(store, |work| {
         for space in new {
             work.create_space(space);
@@ -259,7 +230,7 @@ fn rows_that_the_disk_refuses_to_put_in_place_can_be_loaded_again() {
 fn older_snapshots_have_none_of_the_rows_put_in_place() {
     let disk = empty_disk();
     let store = open(&disk);
-    let new = new_space(&store);
+    let new = new_space(&store, OTHERS);
     commit(&store, |work| work.create_space(new)).unwrap();
     let mut load = BulkLoad::begin(&store, new, None).unwrap();
     load.push(b"row", b"loaded").unwrap();
