@@ -34,10 +34,13 @@ pub struct Counts {
     pub records: u64,
     /// Rows that met a duplicate key, whatever became of them.
     pub duplicates: u64,
-    /// The first AUTO_INCREMENT value that was generated.
+    /// The first AUTO_INCREMENT value that was generated for a row that is there now.
     pub generated: Option<u64>,
-    /// The last value given for an AUTO_INCREMENT column.
+    /// The AUTO_INCREMENT column's value in the last row that was inserted with a given one, or was
+    /// changed because it had the key.
     pub given: Option<u64>,
+    /// Whether a value was generated, whatever became of its row.
+    generates: bool,
     /// How many AUTO_INCREMENT values are taken at once: the statement's rows still to come, where
     /// they are known, so that their values follow one another though other sessions insert too.
     run_length: u64,
@@ -45,8 +48,29 @@ pub struct Counts {
     run: Range<u64>,
 }
 
+/// A row's value in the AUTO_INCREMENT column.
+#[derive(Clone, Copy)]
+enum AutoValue {
+    Generated(u64),
+    Given(u64),
+}
+
+impl Counts {
+    /// The row is there now.
+    fn row_inserted(&mut self, value: Option<AutoValue>) {
+        self.affected += 1;
+        match value {
+            Some(AutoValue::Generated(value)) => {
+                self.generated.get_or_insert(value);
+            }
+            Some(AutoValue::Given(value)) => self.given = Some(value),
+            None => {}
+        }
+    }
+}
+
 /// What the OK packet tells: the first value that was generated, else LAST_INSERT_ID(expr)'s, else
-/// the last one that a row gave.
+/// that of the last row that was inserted or changed.
 fn insert_id_of(session: &SessionVars, counts: &Counts) -> u64 {
     let by_function = session.statement.gave_insert_id;
     let by_function = by_function.then_some(session.last_insert_id);
@@ -206,13 +230,14 @@ pub fn insert_row_of(
         }
         _ => None,
     };
+    let mut auto_value = None;
     if let Some(position) = table.auto_increment_column() {
         let at = plan.columns.iter().position(|&column| column == position);
         let given = at.and_then(|at| given[at].take());
         match chosen.or(given) {
             Some(value) => {
                 if let Ok(value) = u64::try_from(number(&value)) {
-                    counts.given = Some(value);
+                    auto_value = Some(AutoValue::Given(value));
                     exec.raise_auto_increment(table, value.saturating_add(1))?;
                     if value >= counts.run.start {
                         counts.run.start = exec.on_auto_increment_grid(value.saturating_add(1));
@@ -230,7 +255,8 @@ pub fn insert_row_of(
                 }
                 let next = counts.run.start;
                 counts.run.start = exec.on_auto_increment_grid(next.saturating_add(1));
-                counts.generated.get_or_insert(next);
+                auto_value = Some(AutoValue::Generated(next));
+                counts.generates = true;
                 values[position] = match table.columns[position].ty {
                     DataType::Int { unsigned: true, .. } => Value::UInt(next),
                     DataType::Int { .. } => Value::Int(next as i64),
@@ -239,7 +265,7 @@ pub fn insert_row_of(
             }
         }
     }
-    if counts.generated.is_some() {
+    if counts.generates {
         counts.run_length = counts.run_length.saturating_sub(1).max(1);
     }
     let finished =
@@ -255,7 +281,7 @@ pub fn insert_row_of(
     let row = std::mem::take(&mut exec.frame.slots[plan.slot.0 as usize].bytes);
     let key = exec.new_key(table, &row)?;
     let savepoint = exec.savepoint_for(plan.ignore)?;
-    let written = write(exec, plan, &key, &row, counts);
+    let written = write(exec, plan, &key, &row, auto_value, counts);
     exec.frame.slots[plan.slot.0 as usize].bytes = row;
     match written {
         Err(error) if plan.ignore && is_row_error(&error) => {
@@ -328,13 +354,14 @@ fn write(
     plan: &Insert,
     key: &[u8],
     row: &[u8],
+    auto_value: Option<AutoValue>,
     counts: &mut Counts,
 ) -> Result<()> {
     let table = &plan.table;
     loop {
         let (index, other) = match exec.insert_related(table, key, row)? {
             Written::Done => {
-                counts.affected += 1;
+                counts.row_inserted(auto_value);
                 return inserted(exec, plan, row);
             }
             Written::Duplicate { index, primary_key } => (index, primary_key),
@@ -351,10 +378,11 @@ fn write(
                 let Some(existing) = exec.lock_and_read(table, &other)? else {
                     continue;
                 };
-                counts.affected += 1;
                 if existing == row && replaces_by_update(exec, plan, index) {
+                    counts.row_inserted(auto_value);
                     return inserted(exec, plan, row);
                 }
+                counts.affected += 1;
                 change::delete_row(exec, table, plan.triggers.as_deref(), &other, &existing)?;
                 counts.duplicates += 1;
             }
@@ -368,7 +396,10 @@ fn write(
                 current.set_key(&other);
                 counts.duplicates += 1;
                 match change::update_current(exec, target)? {
-                    change::Updated::Changed => counts.affected += 2,
+                    change::Updated::Changed => {
+                        counts.affected += 2;
+                        counts.given = row_auto_value(exec, plan);
+                    }
                     change::Updated::Same if exec.session.found_rows_flag => counts.affected += 1,
                     change::Updated::Same => {}
                     change::Updated::Duplicate(index) => {
@@ -380,20 +411,17 @@ fn write(
                         exec.session.warn(Level::Warning, error.into_condition());
                     }
                 }
-                if let Some(position) = table.auto_increment_column()
-                    && let Ok(id) = u64::try_from(number(&exec.column(
-                        plan.slot,
-                        position,
-                        &table.columns[position].ty,
-                    )))
-                {
-                    counts.given = Some(id);
-                    counts.generated = None;
-                }
                 return Ok(());
             }
         }
     }
+}
+
+/// The AUTO_INCREMENT column's value in the current row.
+fn row_auto_value(exec: &mut Exec<'_>, plan: &Insert) -> Option<u64> {
+    let position = plan.table.auto_increment_column()?;
+    let ty = &plan.table.columns[position].ty;
+    u64::try_from(number(&exec.column(plan.slot, position, ty))).ok()
 }
 
 /// What follows a row that was inserted.

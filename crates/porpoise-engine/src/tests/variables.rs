@@ -122,6 +122,44 @@ fn an_ok_packet_tells_what_last_insert_id_was_given() {
     }
 }
 
+/// Only rows that are inserted or changed have a say, and of these first the one whose value was
+/// generated first.
+#[test]
+fn an_ok_packet_tells_of_rows_that_are_there() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(9) UNIQUE, c INT)");
+    db.run("INSERT INTO t (b, c) VALUES ('x', 0), ('y', 0)");
+    let inserted = "INSERT INTO t (b) VALUES";
+    for (sql, id) in [
+        (
+            "INSERT INTO t (a, b) VALUES (1, 'z') ON DUPLICATE KEY UPDATE a = a".to_string(),
+            0,
+        ),
+        (format!("{inserted} ('x') ON DUPLICATE KEY UPDATE b = b"), 0),
+        (
+            format!("{inserted} ('y') ON DUPLICATE KEY UPDATE c = c + 1"),
+            2,
+        ),
+        (
+            format!("{inserted} ('x') ON DUPLICATE KEY UPDATE a = LAST_INSERT_ID(a)"),
+            1,
+        ),
+        ("INSERT INTO t (a, b) VALUES (90, 'z')".to_string(), 90),
+        (
+            format!("{inserted} ('new'), ('x') ON DUPLICATE KEY UPDATE c = c + 1"),
+            91,
+        ),
+        ("INSERT IGNORE INTO t (b) VALUES ('x')".to_string(), 0),
+    ] {
+        assert_eq!(db.run(&sql).last_insert_id, id, "{sql}");
+    }
+    assert_eq!(db.rows("SELECT LAST_INSERT_ID()"), ["91"]);
+    let both = format!("{inserted} ('newer'), ('y') ON DUPLICATE KEY UPDATE a = LAST_INSERT_ID(a)");
+    let id = db.run(&both).last_insert_id.to_string();
+    assert_eq!(db.rows("SELECT a FROM t WHERE b = 'newer'"), [id.as_str()]);
+    assert_eq!(db.rows("SELECT LAST_INSERT_ID()"), [id.as_str()]);
+}
+
 #[test]
 fn a_persisted_variable_that_there_is_not_keeps_no_start_from_happening() {
     let folder = tempfile::tempdir().expect("a folder");
