@@ -18,6 +18,7 @@
 //! answers 1698 to them, which tells that there is one.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use porpoise_engine::Account;
 use porpoise_engine::Error;
@@ -343,6 +344,9 @@ impl AuthExchange {
             return AuthResult::Refused(locked);
         }
         account.usage.forget_failures();
+        if account.locked {
+            server.locked_connects.fetch_add(1, Ordering::Relaxed);
+        }
         if !account.tls.is_met(self.tls.as_deref()) || account.locked && has_no_password {
             return AuthResult::Refused(self.access_denied());
         }

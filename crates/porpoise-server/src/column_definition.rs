@@ -9,7 +9,7 @@ use porpoise_protocol::codes::{self, ColumnType};
 use porpoise_protocol::column::ColumnDefinition;
 use porpoise_protocol::flags::ColumnFlags;
 use porpoise_protocol::frame::PacketWriter;
-use porpoise_types::{BlobSize, Charset, DataType, IntWidth};
+use porpoise_types::{BlobSize, Charset, Collation, DataType, IntWidth};
 
 /// The protocol's type of a column.
 fn column_type(ty: &DataType) -> ColumnType {
@@ -132,6 +132,12 @@ fn length_bytes(ty: &DataType, charset: Charset) -> u64 {
     }
 }
 
+/// Whether a collation is one of code points or bytes, whose names tell so (MySQL 8.4 manual, 12.3.1).
+/// Drivers that go by the flag BINARY alone take texts of these for bytes.
+fn compares_code_points(collation: Collation) -> bool {
+    collation.is_binary() || collation.name().ends_with("_bin")
+}
+
 fn column_flags(column: &ResultColumn) -> ColumnFlags {
     let ty = &column.ty;
     let key = match column.key {
@@ -143,8 +149,8 @@ fn column_flags(column: &ResultColumn) -> ColumnFlags {
     let unsigned = ty.is_unsigned() && !matches!(ty, DataType::Enum(_) | DataType::Set(_));
     let binary = ty.is_binary_string()
         || ty.is_temporal()
-        || matches!(ty, DataType::Json)
-        || (ty.is_string() && ty.collation().is_binary())
+        || matches!(ty, DataType::Json | DataType::Null)
+        || (ty.is_string() && compares_code_points(ty.collation()))
         || (ty.is_numeric() && column.table.is_empty());
     let number = ty.is_numeric() && !matches!(ty, DataType::Bit(_));
     [
@@ -170,4 +176,30 @@ fn column_flags(column: &ResultColumn) -> ColumnFlags {
     .into_iter()
     .filter(|(_, is_set)| *is_set)
     .fold(key, |flags, (flag, _)| flags | flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_code_points_are_flagged_as_binary() {
+        for (name, expected) in [
+            ("binary", true),
+            ("latin1_bin", true),
+            ("utf8mb4_bin", true),
+            ("utf8mb4_0900_bin", true),
+            ("utf8mb4_0900_as_cs", false),
+            ("latin1_general_cs", false),
+        ] {
+            let collation = Collation::by_name(name).unwrap();
+            let ty = DataType::Varchar {
+                length: 5,
+                collation,
+            };
+            let column = ResultColumn::expression("c", ty, true);
+            let flags = column_flags(&column);
+            assert_eq!(flags.contains(ColumnFlags::BINARY), expected, "{name}");
+        }
+    }
 }

@@ -53,6 +53,8 @@ pub(crate) struct ServerState {
     pub query_logs: QueryLogs,
     pub aborted_clients: AtomicU64,
     pub aborted_connects: AtomicU64,
+    /// Log-ins to locked accounts.
+    pub locked_connects: AtomicU64,
     /// Clients that were refused because all slots were taken.
     pub refused_full: AtomicU64,
     /// Clients that couldn't be accepted, and those whose address is unknown.
@@ -85,6 +87,7 @@ impl ServerState {
             query_logs: QueryLogs::default(),
             aborted_clients: AtomicU64::new(0),
             aborted_connects: AtomicU64::new(0),
+            locked_connects: AtomicU64::new(0),
             refused_full: AtomicU64::new(0),
             accept_errors: AtomicU64::new(0),
             fast_path_accepted: AtomicU64::new(0),

@@ -32,6 +32,7 @@ pub(crate) fn status_variables(server: &ServerState) -> Vec<(&'static str, u64)>
         ("Connection_errors_peer_address", 0),
         ("Connection_errors_select", 0),
         ("Connection_errors_tcpwrap", 0),
+        ("Locked_connects", load(&server.locked_connects)),
         (
             "Loopback_fast_path_connections",
             load(&server.fast_path_accepted),

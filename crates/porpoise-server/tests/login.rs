@@ -284,6 +284,7 @@ fn what_bars_an_account_is_told_to_its_owner() {
     }
     // An empty password proves nothing.
     assert_eq!(number("lockedout", ""), 1045);
+    assert_eq!(server.count("Locked_connects"), 3);
 }
 
 #[test]
