@@ -16,6 +16,16 @@ use crate::{
 
 /// SHOW CREATE TABLE's text. `next_auto_increment` is printed when above 1.
 pub fn table(table: &Table, session: &SessionVars, next_auto_increment: u64) -> String {
+    table_in("InnoDB", table, session, next_auto_increment)
+}
+
+/// As [`table`], of a table in the storage engine of that name.
+pub fn table_in(
+    engine: &str,
+    table: &Table,
+    session: &SessionVars,
+    next_auto_increment: u64,
+) -> String {
     let mut out = String::from(if table.temporary {
         "CREATE TEMPORARY TABLE "
     } else {
@@ -41,7 +51,8 @@ pub fn table(table: &Table, session: &SessionVars, next_auto_increment: u64) -> 
             "\n"
         });
     }
-    out.push_str(") ENGINE=InnoDB");
+    out.push_str(") ENGINE=");
+    out.push_str(engine);
     if table.auto_increment_column().is_some() && next_auto_increment > 1 {
         let _ = write!(out, " AUTO_INCREMENT={next_auto_increment}");
     }

@@ -338,6 +338,12 @@ impl Index {
 }
 
 impl Table {
+    /// Whether it is one of the server's own, whose rows are made by code
+    /// ([`system_table`](crate::system_table)): it has no spaces.
+    pub fn is_made_by_code(&self) -> bool {
+        self.id == TableId(0)
+    }
+
     /// In how many steps columns were added to rows that stayed as they were, or dropped from them.
     pub fn row_versions(&self) -> usize {
         let mut dropped: Vec<u16> = self.dropped.iter().map(|column| column.step).collect();

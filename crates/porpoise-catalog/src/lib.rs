@@ -17,6 +17,7 @@ pub mod program;
 pub mod program_statistics;
 pub mod record;
 pub mod statistics;
+pub mod system_table;
 pub mod virtual_table;
 
 use std::sync::Arc;

@@ -45,11 +45,16 @@ impl VirtualTable {
     /// The storage engine that MySQL 8.4 has it in; `None` for a view of information_schema.
     pub fn engine(&self) -> Option<&'static str> {
         match (self.schema, self.name) {
-            ("mysql", "general_log" | "slow_log") => Some("CSV"),
+            _ if self.is_log() => Some("CSV"),
             ("mysql", _) => Some("InnoDB"),
             ("performance_schema", _) => Some("PERFORMANCE_SCHEMA"),
             _ => None,
         }
+    }
+
+    /// Whether it is the general log or the slow query log.
+    pub fn is_log(&self) -> bool {
+        self.schema == "mysql" && matches!(self.name, "general_log" | "slow_log")
     }
 
     /// What MySQL 8.4 says that it holds.

@@ -402,6 +402,9 @@ errors! {
     NoSuchDefiner no_such_definer(user, host) = 1449 "HY000" "The user specified as a definer ('{}'@'{}') does not exist";
     ViewInvalid view_invalid(schema, view) = 1356 "HY000" "View '{}.{}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";
     DbAccessSystem db_access_system(name) = 3552 "HY000" "Access to system schema '{}' is rejected.";
+    CantLockLogTable cant_lock_log_table() = 1556 "HY000" "You can't use locks with log tables.";
+    BadLogStatement bad_log_statement(verb) = 1580 "HY000" "You cannot '{}' a log table if logging is enabled";
+    CantRenameLogTable cant_rename_log_table(name, again) = 1581 "HY000" "Cannot rename '{}'. When logging enabled, rename to/from log table must rename two tables: the log table to an archive table and another table back to '{}'";
     SystemTableAccess system_table_access(schema, name) = 3554 "HY000" "Access to system table '{}.{}' is rejected.";
     TableDefinitionChanged table_definition_changed() = 1412 "HY000" "Table definition has changed, please retry transaction";
     TableMustHaveColumns table_must_have_columns() = 1113 "42000" "A table must have at least 1 column";

@@ -231,6 +231,15 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
+    /// All of a query's columns, in the order of the table's.
+    pub(crate) fn of_all(plan: Plan, columns: usize) -> Filling {
+        Filling {
+            plan,
+            columns: (0..columns).collect(),
+            duplicates: ast::Duplicates::Error,
+        }
+    }
+
     /// The query's plan, with its rows inserted into the new table.
     fn into_insert(self, table: &Arc<Table>) -> Result<(Plan, SlotId)> {
         let mut plan = self.plan;
@@ -340,7 +349,7 @@ pub(crate) fn publish(
 }
 
 /// Fills the table, which no other session sees yet, with the query's rows.
-fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Completion> {
+pub(crate) fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Completion> {
     let (plan, slot) = filling.into_insert(table)?;
     let plan = check::plan(ddl.session, &ddl.shared.accounts, &plan)?;
     let PlanKind::Insert(insert) = &plan.get().kind else {

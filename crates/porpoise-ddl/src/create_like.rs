@@ -2,38 +2,14 @@
 
 use std::sync::Arc;
 
-use porpoise_catalog::record::{ColumnRecord, TableRecord};
-use porpoise_catalog::virtual_table::{self, VirtualColumn, VirtualTable};
+use porpoise_catalog::record::TableRecord;
+use porpoise_catalog::{system_table, virtual_table};
 use porpoise_core::error::Result;
 use porpoise_core::reply::Completion;
 use porpoise_sql::ast;
-use porpoise_types::Charset;
 
 use crate::create::{exists, place, publish};
 use crate::{Ddl, table};
-
-/// A table of the server's own as a table that takes rows.
-fn record_of_own(own: &VirtualTable) -> TableRecord {
-    let column =
-        |(name, ty, nullable): &VirtualColumn| ColumnRecord::new((*name).into(), ty(), *nullable);
-    TableRecord {
-        id: 0,
-        version: 0,
-        schema: own.schema.into(),
-        name: own.name.into(),
-        space: 0,
-        columns: own.columns.iter().map(column).collect(),
-        dropped: Vec::new(),
-        indexes: Vec::new(),
-        checks: Vec::new(),
-        foreign_keys: Vec::new(),
-        collation: Charset::Utf8mb3.default_collation().id(),
-        comment: own.comment().to_string(),
-        options: Vec::new(),
-        created_s: 0,
-        temporary: false,
-    }
-}
 
 /// An empty table with another's columns, keys and checks.
 pub fn create_like(
@@ -52,9 +28,9 @@ pub fn create_like(
         locked.admits_change(&name.schema, &name.table)?;
     }
     let own = virtual_table::find(&source.schema, &source.table);
-    let own = own.filter(|own| own.schema == "mysql" && ddl.temporary(&source).is_none());
-    let mut record = match own {
-        Some(own) => record_of_own(own),
+    let own = own.filter(|_| ddl.temporary(&source).is_none());
+    let mut record = match own.and_then(system_table::record) {
+        Some(own) => own,
         None => TableRecord::of(&*ddl.table(&source)?),
     };
     record.foreign_keys.clear();

@@ -43,6 +43,9 @@ pub fn drop_tables(
             {
                 ddl.set_aside(name);
             }
+            Some(Relation::Virtual(own)) if ddl.shared.is_logged_to(own) => {
+                return Err(Error::bad_log_statement("DROP"));
+            }
             Some(Relation::Virtual(_)) => {
                 return Err(Error::db_access_denied(
                     &ddl.session.user,

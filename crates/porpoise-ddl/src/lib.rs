@@ -30,6 +30,7 @@ pub mod lock;
 pub mod maintain;
 mod program;
 mod rename;
+mod rename_logs;
 pub mod statistics;
 mod table;
 mod view;

@@ -64,7 +64,16 @@ pub fn maintain(
         };
         let Some(table) = table else {
             match action {
-                Maintenance::Check => tell("status", "OK".into()),
+                Maintenance::Check => {
+                    let faults = view_faults(ddl, name);
+                    for fault in &faults {
+                        tell("Error", fault.message().into());
+                    }
+                    match faults.is_empty() {
+                        true => tell("status", "OK".into()),
+                        false => tell("error", "Corrupt".into()),
+                    }
+                }
                 _ => {
                     tell("Error", format!("'{name}' is not BASE TABLE"));
                     tell("status", "Operation failed".into());
@@ -142,6 +151,19 @@ pub(crate) fn columns() -> Vec<ResultColumn> {
     ["Table", "Op", "Msg_type", "Msg_text"]
         .map(|name| ResultColumn::expression(name, DataType::varchar(128), true))
         .into()
+}
+
+/// What keeps the view of that name from being read.
+fn view_faults(ddl: &Ddl<'_>, name: &Name) -> Vec<Error> {
+    match ddl
+        .shared
+        .catalog
+        .load()
+        .relation(&name.schema, &name.table)
+    {
+        Some(Relation::View(view)) => ddl.view_faults(&view),
+        _ => Vec::new(),
+    }
 }
 
 /// A base table; `Some(None)` for a view or a virtual table.

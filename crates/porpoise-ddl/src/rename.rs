@@ -1,4 +1,5 @@
-//! RENAME TABLE: any number of renames, left to right, all or none.
+//! RENAME TABLE: any number of renames, left to right, all or none. What it does with the logs is in
+//! [`rename_logs`](crate::rename_logs).
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use porpoise_core::reply::Completion;
 use porpoise_planner::bind_table_expression;
 use porpoise_sql::ast;
 
+use crate::rename_logs::LogRenames;
 use crate::{Ddl, Name, check_table_name, foreign_keys, lock};
 
 pub fn rename(
@@ -45,14 +47,29 @@ pub fn rename(
     names.sort();
     names.dedup();
     let _held = lock::relations(ddl, &names)?;
-    let mut change = CatalogChange::begin(ddl.shared.definitions());
     for (old, new) in &steps {
-        ddl.check_schema(change.catalog(), &old.schema)?;
-        ddl.check_schema(change.catalog(), &new.schema)?;
-        move_relation(ddl, &mut change, old, new)?;
+        ddl.check_schema(&catalog, &old.schema)?;
+        ddl.check_schema(&catalog, &new.schema)?;
     }
-    change.commit()?;
+    let logs = LogRenames::begin(ddl, &steps)?;
+    match move_all(ddl, &steps, &logs) {
+        Ok(()) => logs.finish(ddl)?,
+        Err(error) => {
+            logs.abandon(ddl)?;
+            return Err(error);
+        }
+    }
     Ok(Completion::default())
+}
+
+fn move_all(ddl: &Ddl<'_>, steps: &[(Name, Name)], logs: &LogRenames) -> Result<()> {
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
+    for (old, new) in steps {
+        if !logs.put(&mut change, old, new)? {
+            move_relation(ddl, &mut change, old, new)?;
+        }
+    }
+    change.commit()
 }
 
 /// Gives a table or view another name within a change.

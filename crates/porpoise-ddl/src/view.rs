@@ -7,7 +7,8 @@
 use compact_str::CompactString;
 use porpoise_catalog::record::ViewRecord;
 use porpoise_catalog::{CatalogChange, Relation, View};
-use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::error::{Error, ErrorKind, Level, Result};
+use porpoise_core::quote;
 use porpoise_core::reply::Completion;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::plan::{Plan, PlanKind};
@@ -29,6 +30,37 @@ impl Ddl<'_> {
                     ..*context
                 };
                 planner::plan(statement, &context)
+            },
+            |plan| plan,
+        )
+    }
+
+    /// What keeps a view from being read: what its text names and isn't there, and what a statement
+    /// that names the view says. Nothing if it can be read.
+    pub fn view_faults(&self, view: &View) -> Vec<Error> {
+        let (schema, name) = (quote::name(&view.schema), quote::name(&view.name));
+        let Err(error) = self.plan_text(&format!("SELECT * FROM {schema}.{name}")) else {
+            return Vec::new();
+        };
+        match (error.is(ErrorKind::ViewInvalid), self.plan_text(&view.sql)) {
+            (true, Err(cause)) => vec![cause, error],
+            _ => vec![error],
+        }
+    }
+
+    /// As [`plan`](Ddl::plan), of a text.
+    pub(crate) fn plan_text(&self, sql: &str) -> Result<Plan> {
+        let parsed = porpoise_sql::parse_statement(sql.as_bytes(), 0, porpoise_sql::Modes::NONE);
+        let Ok(Some(parsed)) = parsed else {
+            return Err(Error::engine_error(format!("unreadable statement: {sql}")));
+        };
+        self.planned(
+            |context| {
+                let context = Context {
+                    sql: sql.as_bytes(),
+                    ..*context
+                };
+                planner::plan(&parsed.statement, &context)
             },
             |plan| plan,
         )

@@ -48,7 +48,7 @@ pub const TABLES: &[VirtualSource] = &[
             ("Time_zone_id", uint, false),
             ("Transition_type_id", uint, false),
             ("Offset", int, false),
-            ("Is_DST", tiny, false),
+            ("Is_DST", unsigned_tiny, false),
             ("Abbreviation", abbreviation, false),
         ],
     ),
@@ -62,6 +62,41 @@ pub const TABLES: &[VirtualSource] = &[
         ],
         rows: component,
     },
+    VirtualSource {
+        schema: "mysql",
+        name: "engine_cost",
+        columns: &[
+            ("engine_name", name, false),
+            ("device_type", int, false),
+            ("cost_name", name, false),
+            ("cost_value", float, true),
+            ("last_update", second, false),
+            ("comment", comment, true),
+            ("default_value", float, true),
+        ],
+        rows: engine_cost,
+    },
+    VirtualSource {
+        schema: "mysql",
+        name: "server_cost",
+        columns: &[
+            ("cost_name", name, false),
+            ("cost_value", float, true),
+            ("last_update", second, false),
+            ("comment", comment, true),
+            ("default_value", float, true),
+        ],
+        rows: server_cost,
+    },
+    empty(
+        "gtid_executed",
+        &[
+            ("source_uuid", uuid, false),
+            ("interval_start", big, false),
+            ("interval_end", big, false),
+            ("gtid_tag", tag, false),
+        ],
+    ),
     empty("plugin", &[("name", name, false), ("dl", library, false)]),
     empty(
         "func",
@@ -127,7 +162,7 @@ pub const TABLES: &[VirtualSource] = &[
         name: "general_log",
         columns: &[
             ("event_time", microsecond, false),
-            ("user_host", medium, false),
+            ("user_host", user_host, false),
             ("thread_id", ubig, false),
             ("server_id", uint, false),
             ("command_type", name, false),
@@ -140,12 +175,12 @@ pub const TABLES: &[VirtualSource] = &[
         name: "slow_log",
         columns: &[
             ("start_time", microsecond, false),
-            ("user_host", medium, false),
+            ("user_host", user_host, false),
             ("query_time", duration, false),
             ("lock_time", duration, false),
             ("rows_sent", int, false),
             ("rows_examined", int, false),
-            ("db", wide, false),
+            ("db", schema_name, false),
             ("last_insert_id", int, false),
             ("insert_id", int, false),
             ("server_id", uint, false),
@@ -156,20 +191,68 @@ pub const TABLES: &[VirtualSource] = &[
     },
 ];
 
+/// MySQL's default costs, which EXPLAIN's are measured in.
+fn engine_cost(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for (name, cost) in [
+        ("io_block_read_cost", 1.0),
+        ("memory_block_read_cost", 0.25),
+    ] {
+        let values = [
+            text("default"),
+            Value::Int(0),
+            text(name),
+            Value::Null,
+            started(exec),
+            Value::Null,
+            Value::Double(cost),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}
+
+/// As [`engine_cost`], of what the server does.
+fn server_cost(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    const COSTS: [(&str, f64); 6] = [
+        ("disk_temptable_create_cost", 20.0),
+        ("disk_temptable_row_cost", 0.5),
+        ("key_compare_cost", 0.05),
+        ("memory_temptable_create_cost", 1.0),
+        ("memory_temptable_row_cost", 0.1),
+        ("row_evaluate_cost", 0.1),
+    ];
+    for (name, cost) in COSTS {
+        let values = [
+            text(name),
+            Value::Null,
+            started(exec),
+            Value::Null,
+            Value::Double(cost),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}
+
+/// When the server started: nobody has changed its costs since.
+fn started(exec: &Exec<'_>) -> Value {
+    local_time(exec, exec.engine.variables.started_us / 1_000_000)
+}
+
 fn general_log(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
-    let columns = [microsecond, medium, ubig, uint, name, bytes];
+    let columns = [microsecond, user_host, ubig, uint, name, bytes];
     logged(exec, &exec.engine.log_tables.general, &columns, row)
 }
 
 fn slow_log(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
     let columns = [
         microsecond,
-        medium,
+        user_host,
         duration,
         duration,
         int,
         int,
-        wide,
+        schema_name,
         int,
         int,
         uint,
@@ -228,6 +311,36 @@ fn object_name() -> DataType {
     chars(64)
 }
 
+fn float() -> DataType {
+    DataType::FLOAT
+}
+
+fn second() -> DataType {
+    DataType::Timestamp { fsp: 0 }
+}
+
+fn comment() -> DataType {
+    DataType::Varchar {
+        length: 1024,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+fn uuid() -> DataType {
+    chars(36)
+}
+
+fn tag() -> DataType {
+    chars(32)
+}
+
+fn schema_name() -> DataType {
+    DataType::Varchar {
+        length: 512,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
 fn library() -> DataType {
     chars(128)
 }
@@ -239,6 +352,13 @@ fn abbreviation() -> DataType {
 fn plain_text() -> DataType {
     DataType::Text {
         size: BlobSize::Normal,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+fn user_host() -> DataType {
+    DataType::Text {
+        size: BlobSize::Medium,
         collation: Collation::UTF8MB3_GENERAL_CI,
     }
 }
@@ -266,6 +386,10 @@ fn integer(width: IntWidth, unsigned: bool) -> DataType {
 
 fn tiny() -> DataType {
     integer(IntWidth::Tiny, false)
+}
+
+fn unsigned_tiny() -> DataType {
+    integer(IntWidth::Tiny, true)
 }
 
 fn small() -> DataType {

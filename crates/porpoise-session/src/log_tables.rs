@@ -121,6 +121,34 @@ impl LogTable {
         Ok(Entries { lines })
     }
 
+    /// Takes away the `count` oldest of the entries that have `fields` fields, and what lies between
+    /// them. Those that are appended meanwhile stay.
+    ///
+    /// # Errors
+    /// If the log can't be read, or written anew; then it is as it was.
+    pub fn drop_oldest(&self, count: u64, fields: usize) -> io::Result<()> {
+        match &mut *self.kept.lock() {
+            Kept::Memory(bytes) => {
+                let end = end_of(Cursor::new(&*bytes), count, fields)?;
+                bytes.drain(..end as usize);
+            }
+            Kept::Folder(path, open) => {
+                let mut file = match File::open(&*path) {
+                    Ok(file) => file,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                    Err(error) => return Err(error),
+                };
+                let end = end_of(BufReader::new(&file), count, fields)?;
+                file.seek(SeekFrom::Start(end))?;
+                let rest = path.with_extension("csv.new");
+                io::copy(&mut file, &mut File::create(&rest)?)?;
+                std::fs::rename(&rest, &*path)?;
+                *open = None;
+            }
+        }
+        Ok(())
+    }
+
     /// TRUNCATE TABLE.
     pub fn clear(&self) -> io::Result<()> {
         match &mut *self.kept.lock() {
@@ -136,6 +164,20 @@ impl LogTable {
         }
         Ok(())
     }
+}
+
+/// The end of the last of so many entries that have `fields` fields, in bytes.
+fn end_of(mut lines: impl BufRead, mut count: u64, fields: usize) -> io::Result<u64> {
+    let (mut end, mut line) = (0, Vec::new());
+    while count > 0 {
+        line.clear();
+        end += lines.read_until(b'\n', &mut line)? as u64;
+        if line.pop() != Some(b'\n') {
+            break;
+        }
+        count -= u64::from(fields_of(&line).is_some_and(|found| found.len() == fields));
+    }
+    Ok(end)
 }
 
 /// A log's entries: the fields of each.
@@ -230,6 +272,33 @@ mod tests {
             assert!(entries(table).is_empty());
             table.append(&[b"3"]).unwrap();
             assert_eq!(entries(table), [[b"3".to_vec()]]);
+        }
+    }
+
+    #[test]
+    fn the_oldest_entries_are_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        for place in [None, Some(folder.path())] {
+            let table = LogTables::new(place).general;
+            table.drop_oldest(3, 2).unwrap();
+            for fields in [
+                &[b"1".as_slice(), b"a"][..],
+                &[b"?"],
+                &[b"2", b"b\n"],
+                &[b"3", b"c"],
+            ] {
+                table.append(fields).unwrap();
+            }
+            table.drop_oldest(2, 2).unwrap();
+            table.append(&[b"4", b"d"]).unwrap();
+            let left = entries(&table);
+            assert_eq!(
+                left,
+                [[b"3", b"c"], [b"4", b"d"]]
+                    .map(|entry| entry.map(|field| field.to_vec()).to_vec())
+            );
+            table.drop_oldest(9, 2).unwrap();
+            assert!(entries(&table).is_empty());
         }
     }
 

@@ -11,7 +11,7 @@ use porpoise_accounts::component::Components;
 use porpoise_accounts::host_cache::HostCache;
 use porpoise_accounts::server::ForeignServers;
 use porpoise_catalog::Definitions;
-use porpoise_catalog::{Catalog, Dictionary};
+use porpoise_catalog::{Catalog, Dictionary, VirtualTable};
 use porpoise_core::variables::GlobalVariables;
 use porpoise_mdl::{BlockHook, Locks};
 use porpoise_storage::Store;
@@ -88,6 +88,16 @@ impl Shared {
             catalog: &self.catalog,
             dictionary: &self.dictionary,
         }
+    }
+
+    /// Whether statements are written to this table of the server's own, which is a log then.
+    pub fn is_logged_to(&self, own: &VirtualTable) -> bool {
+        let variables = &self.variables;
+        let is_on = match own.name {
+            "general_log" => variables.general_log(),
+            _ => variables.slow_query_log(),
+        };
+        own.is_log() && is_on && variables.logs_to_table()
     }
 
     /// How many connections there have been.

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use compact_str::CompactString;
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use porpoise_catalog::record::{AddedRecord, ColumnRecord, TableRecord};
-use porpoise_catalog::{CatalogChange, Check, Statistics, Table};
+use porpoise_catalog::{CatalogChange, Check, Statistics, Table, virtual_table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
 use porpoise_mdl::{MdlTicket, Mode};
@@ -94,6 +94,10 @@ pub fn alter(
 ) -> Result<Completion> {
     let algorithm = Algorithm::named(algorithm)?;
     let name = ddl.resolve(name)?;
+    let own = virtual_table::find(&name.schema, &name.table);
+    if own.is_some_and(|own| ddl.shared.is_logged_to(own)) && ddl.temporary(&name).is_none() {
+        return Err(Error::bad_log_statement("ALTER"));
+    }
     let (table, mut held) = lock_table(ddl, &name, actions)?;
     let (mut record, mut spec) = edit_record(ddl, &table, actions)?;
     spec.algorithm = algorithm;

@@ -970,6 +970,161 @@ fn tables_like_the_servers_own_take_rows() {
     );
 }
 
+/// Tables of the server's own have MySQL's defaults and keys, and so has what is made like them.
+#[test]
+fn the_servers_own_tables_have_keys_and_defaults() {
+    let mut root = Db::new();
+    let described = root.rows("DESCRIBE mysql.tables_priv");
+    for line in [
+        "Host|char(255)|NO|PRI||",
+        "Grantor|varchar(288)|NO|MUL||",
+        "Timestamp|timestamp|NO||CURRENT_TIMESTAMP|DEFAULT_GENERATED on update CURRENT_TIMESTAMP",
+    ] {
+        assert!(described.contains(&line.to_string()), "{described:?}");
+    }
+    assert_eq!(
+        root.rows(
+            "SELECT column_name, column_default FROM information_schema.columns
+             WHERE table_schema = 'mysql' AND table_name = 'user' AND column_name IN ('plugin', 'Super_priv', 'max_updates', 'ssl_type', 'User_attributes')
+             ORDER BY ordinal_position"
+        ),
+        [
+            "Super_priv|N",
+            "ssl_type|",
+            "max_updates|0",
+            "plugin|caching_sha2_password",
+            "User_attributes|NULL"
+        ]
+    );
+    let parts =
+        "SELECT index_name, seq_in_index, column_name, collation FROM information_schema.statistics
+        WHERE table_schema = 'mysql' AND table_name = 'password_history' ORDER BY 1, 2";
+    assert_eq!(
+        root.rows(parts),
+        [
+            "PRIMARY|1|Host|A",
+            "PRIMARY|2|User|A",
+            "PRIMARY|3|Password_timestamp|D"
+        ]
+    );
+    assert_eq!(
+        root.rows(
+            "SELECT constraint_name, constraint_type FROM information_schema.table_constraints
+             WHERE table_schema = 'mysql' AND table_name = 'help_topic' ORDER BY 1"
+        ),
+        ["name|UNIQUE", "PRIMARY|PRIMARY KEY"]
+    );
+    let text = root.rows("SHOW CREATE TABLE mysql.default_roles").concat();
+    for part in [
+        "`DEFAULT_ROLE_HOST` char(255) CHARACTER SET utf8mb3 COLLATE utf8mb3_general_ci NOT NULL DEFAULT '%'",
+        "PRIMARY KEY (`HOST`,`USER`,`DEFAULT_ROLE_HOST`,`DEFAULT_ROLE_USER`)",
+        "COMMENT='Default roles'",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    root.run("CREATE TABLE kept LIKE mysql.default_roles");
+    root.run("INSERT INTO kept (USER) VALUES ('u')");
+    root.fails("INSERT INTO kept (USER) VALUES ('u')", 1062);
+    assert_eq!(root.rows("SELECT * FROM kept"), ["|u|%|"]);
+    // Each can be made from what SHOW CREATE TABLE prints of it.
+    let names =
+        root.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'mysql'");
+    for name in names {
+        let shown = root
+            .rows(&format!("SHOW CREATE TABLE mysql.{name}"))
+            .concat();
+        let text = shown.split_once('|').expect("a name and a text").1;
+        root.run(&text.replacen(&format!("`{name}`"), "d.made", 1));
+        root.run(&format!("CREATE TABLE d.alike LIKE mysql.{name}"));
+        let columns = |table| format!("SHOW FULL COLUMNS FROM d.{table}");
+        assert_eq!(
+            root.rows(&columns("made")),
+            root.rows(&columns("alike")),
+            "{name}"
+        );
+        root.run("DROP TABLE d.made, d.alike");
+    }
+}
+
+/// A log is rotated by giving its table another name.
+#[test]
+fn logs_are_renamed() {
+    let mut root = Db::new();
+    let log = |db: &Db, what: &str| {
+        let fields: [&[u8]; 6] = [
+            b"1700000000123456",
+            b"me",
+            b"7",
+            b"1",
+            b"Query",
+            what.as_bytes(),
+        ];
+        db.engine
+            .log_tables()
+            .general
+            .append(&fields)
+            .expect("an entry");
+    };
+    root.run("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = 1, SESSION time_zone = '+02:00'");
+    log(&root, "one");
+    log(&root, "two");
+    root.fails("RENAME TABLE mysql.general_log TO mysql.kept", 1581);
+    root.fails("DROP TABLE mysql.general_log", 1580);
+    root.fails("ALTER TABLE mysql.general_log ENGINE = MyISAM", 1580);
+    for change in [
+        "DELETE FROM mysql.general_log",
+        "UPDATE mysql.general_log SET argument = ''",
+        "INSERT INTO mysql.slow_log SELECT * FROM mysql.slow_log",
+    ] {
+        root.fails(change, 1556);
+    }
+    root.run("CREATE TABLE mysql.next LIKE mysql.general_log");
+    root.fails("RENAME TABLE mysql.next TO mysql.general_log", 1050);
+    root.run("RENAME TABLE mysql.general_log TO mysql.kept, mysql.next TO mysql.general_log");
+    log(&root, "three");
+    assert_eq!(
+        root.rows("SELECT event_time, thread_id, argument FROM mysql.kept"),
+        [
+            "2023-11-15 00:13:20.123456|7|one",
+            "2023-11-15 00:13:20.123456|7|two"
+        ]
+    );
+    assert_eq!(
+        root.rows("SELECT argument FROM mysql.general_log"),
+        ["three"]
+    );
+    root.fails("SELECT * FROM mysql.next", 1146);
+    // Another step fails: everything is as before.
+    root.run("CREATE TABLE mysql.next LIKE mysql.general_log");
+    root.fails(
+        "RENAME TABLE mysql.general_log TO mysql.second, mysql.next TO mysql.general_log, none TO other",
+        1146,
+    );
+    root.fails("SELECT * FROM mysql.second", 1146);
+    root.fails(
+        "RENAME TABLE mysql.general_log TO mysql.kept, mysql.next TO mysql.general_log",
+        1050,
+    );
+    assert_eq!(
+        root.rows("SELECT argument FROM mysql.general_log"),
+        ["three"]
+    );
+    // One that isn't written to is emptied in three statements.
+    root.run("SET GLOBAL general_log = 0");
+    root.fails("RENAME TABLE mysql.next TO mysql.general_log", 1050);
+    root.run("RENAME TABLE mysql.general_log TO mysql.off");
+    root.run("DELETE FROM mysql.off WHERE argument <> 'three'");
+    root.run("RENAME TABLE mysql.off TO mysql.general_log");
+    root.fails("SELECT * FROM mysql.off", 1146);
+    assert_eq!(
+        root.rows("SELECT event_time, argument FROM mysql.general_log"),
+        ["2023-11-15 00:13:20.123456|three"]
+    );
+    root.run("RENAME TABLE mysql.general_log TO mysql.off");
+    root.run("CREATE TABLE mysql.strange (a INT)");
+    root.fails("RENAME TABLE mysql.strange TO mysql.general_log", 1235);
+}
+
 /// A trigger's definer needs TRIGGER when it is fired, SELECT on the columns of its rows that it
 /// reads, and UPDATE on those that it changes.
 #[test]

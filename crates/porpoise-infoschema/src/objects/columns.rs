@@ -230,6 +230,11 @@ pub(super) fn columns(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Re
         match relation {
             Relation::Table(table) => columns_of_table(exec, &table, row)?,
             Relation::View(view) => columns_of_view(exec, &view, row)?,
+            Relation::Virtual(table) if table.schema == "mysql" => {
+                if let Some(table) = own_table(exec.engine, table) {
+                    columns_of_table(exec, &table, row)?;
+                }
+            }
             Relation::Virtual(table) => {
                 for (position, (name, ty, nullable)) in table.columns.iter().enumerate() {
                     let ty = ty();

@@ -14,7 +14,7 @@ pub(super) fn index_parts(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -
     if let Some(table) = hiding(exec, lookup) {
         return index_parts_of_table(exec, &table, row);
     }
-    for table in visible_tables(exec, lookup) {
+    for table in visible_definitions(exec, lookup) {
         index_parts_of_table(exec, &table, row)?;
     }
     Ok(())
@@ -43,7 +43,10 @@ pub fn index_parts_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -
                     text(&column.name)
                 },
                 text(if part.descending { "D" } else { "A" }),
-                Value::Int(distinct(exec, table, index, position + 1) as i64),
+                Value::Int(match table.is_made_by_code() {
+                    true => 0,
+                    false => distinct(exec, table, index, position + 1) as i64,
+                }),
                 part.prefix.map(i64::from).into(),
                 Value::Null,
                 text(if column.nullable { "YES" } else { "" }),
@@ -60,7 +63,7 @@ pub fn index_parts_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -
 }
 
 pub(super) fn key_column_usage(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
-    for table in visible_tables(exec, lookup) {
+    for table in visible_definitions(exec, lookup) {
         for index in table.indexes.iter().filter(|index| index.is_unique()) {
             for (position, part) in index.parts.iter().enumerate() {
                 let column = &table.columns[part.column].name;
@@ -147,7 +150,7 @@ pub(super) fn referential_constraints(
 }
 
 pub(super) fn table_constraints(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
-    for table in visible_tables(exec, lookup) {
+    for table in visible_definitions(exec, lookup) {
         let keys = table
             .indexes
             .iter()

@@ -7,9 +7,11 @@ mod statistics;
 
 use std::sync::Arc;
 
-use porpoise_catalog::{Relation, SchemaEntry, Table, View};
+use porpoise_catalog::{Relation, SchemaEntry, Table, View, VirtualTable, system_table};
 use porpoise_core::privilege::Privilege;
+use porpoise_planner::bind_table_expression;
 use porpoise_session::check::grants;
+use porpoise_session::shared::Shared;
 use porpoise_types::Value;
 
 use super::*;
@@ -308,8 +310,8 @@ pub const TABLES: &[VirtualSource] = &[
         name: "innodb_table_stats",
         columns: &[
             ("database_name", exact, false),
-            ("table_name", exact, false),
-            ("last_update", moment, false),
+            ("table_name", stated_table, false),
+            ("last_update", second, false),
             ("n_rows", ubig, false),
             ("clustered_index_size", ubig, false),
             ("sum_of_other_index_sizes", ubig, false),
@@ -321,17 +323,38 @@ pub const TABLES: &[VirtualSource] = &[
         name: "innodb_index_stats",
         columns: &[
             ("database_name", exact, false),
-            ("table_name", exact, false),
+            ("table_name", stated_table, false),
             ("index_name", exact, false),
-            ("last_update", moment, false),
+            ("last_update", second, false),
             ("stat_name", exact, false),
             ("stat_value", ubig, false),
             ("sample_size", ubig, true),
-            ("stat_description", wide, false),
+            ("stat_description", stated, false),
         ],
         rows: innodb_index_stats,
     },
 ];
+
+fn second() -> DataType {
+    DataType::Timestamp { fsp: 0 }
+}
+
+/// The name of a table that statistics are kept of: a partition's is longer.
+fn stated_table() -> DataType {
+    varchar(199)
+}
+
+/// What a statistic is of.
+fn stated() -> DataType {
+    varchar(1024)
+}
+
+fn varchar(length: u32) -> DataType {
+    DataType::Varchar {
+        length,
+        collation: Collation::UTF8MB3_BIN,
+    }
+}
 
 pub(crate) const CATALOG: &str = "def";
 /// What a page of a table takes at least.
@@ -396,6 +419,25 @@ fn visible_tables(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Arc<Table>> {
             _ => None,
         });
     tables.collect()
+}
+
+/// What [`visible_tables`] gives, and the tables of the schema `mysql` whose rows are made by code.
+fn visible_definitions(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Arc<Table>> {
+    let tables = visible(exec, lookup)
+        .into_iter()
+        .filter_map(|relation| match relation {
+            Relation::Table(table) => Some(table),
+            Relation::Virtual(own) => own_table(exec.engine, own).map(Arc::new),
+            Relation::View(_) => None,
+        });
+    tables.collect()
+}
+
+/// A table of the schema `mysql` as if it had rows of its own: with its defaults and keys.
+pub(crate) fn own_table(shared: &Shared, own: &VirtualTable) -> Option<Table> {
+    let state = Arc::new(shared.dictionary.new_state());
+    let record = system_table::record(own)?;
+    record.bind(state, bind_table_expression).ok()
 }
 
 fn visible_views(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Arc<View>> {

@@ -17,6 +17,7 @@ use super::ShowContext;
 use super::to_query;
 use crate::account_text;
 use crate::events;
+use crate::objects::own_table;
 use crate::privileges::privilege_rows;
 use crate::programs;
 
@@ -243,6 +244,14 @@ fn create_relation(
                 vec![vec![Value::text(&table.name), text.into()]],
             ))
         }
+        Some(Relation::Virtual(own)) if let Some(table) = own_table(context.shared, own) => {
+            let engine = own.engine().unwrap_or("InnoDB");
+            let text = create_text::table_in(engine, &table, context.state, 0);
+            Ok((
+                texts(&["Table", "Create Table"]),
+                vec![vec![Value::text(&table.name), text.into()]],
+            ))
+        }
         Some(Relation::Virtual(table)) => {
             let columns: Vec<String> = table
                 .columns
@@ -256,17 +265,12 @@ fn create_relation(
                     format!("  {} {} {null}", quote::name(name), ty().sql_name())
                 })
                 .collect();
-            // As a dump needs it: it is the statement that it would be of a table like this.
             let (temporary, engine) = match table.engine() {
                 Some(engine) => ("", engine),
                 None => ("TEMPORARY ", "MEMORY"),
             };
-            let comment = match table.comment() {
-                "" => String::new(),
-                comment => format!(" COMMENT='{comment}'"),
-            };
             let text = format!(
-                "CREATE {temporary}TABLE {} (\n{}\n) ENGINE={engine} DEFAULT CHARSET=utf8mb3{comment}",
+                "CREATE {temporary}TABLE {} (\n{}\n) ENGINE={engine} DEFAULT CHARSET=utf8mb3",
                 quote::name(table.name),
                 columns.join(",\n")
             );

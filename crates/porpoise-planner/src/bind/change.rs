@@ -307,6 +307,7 @@ impl Binder<'_> {
                 });
                 Ok((found.ok_or_else(refused)?, slot, position))
             }
+            Columns::Virtual { table, .. } if table.is_log() => Err(Error::cant_lock_log_table()),
             _ => Err(refused()),
         }
     }

@@ -128,6 +128,7 @@ impl Binder<'_> {
                 }
                 Ok(found)
             }
+            CatalogRelation::Virtual(table) if table.is_log() => Err(Error::cant_lock_log_table()),
             CatalogRelation::Virtual(_) => {
                 let session = self.session();
                 Err(Error::db_access_denied(
