@@ -1065,7 +1065,9 @@ fn logs_are_renamed() {
             .append(&fields)
             .expect("an entry");
     };
-    root.run("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = 1, SESSION time_zone = '+02:00'");
+    root.run(
+        "SET GLOBAL log_output = 'TABLE', GLOBAL general_log = 1, SESSION time_zone = '+02:00'",
+    );
     log(&root, "one");
     log(&root, "two");
     root.fails("RENAME TABLE mysql.general_log TO mysql.kept", 1581);
