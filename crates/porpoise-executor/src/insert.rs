@@ -385,7 +385,7 @@ fn write(
                         plan.slot,
                         position,
                         &table.columns[position].ty,
-                    )))
+                    )?))
                 {
                     counts.given = Some(id);
                     counts.generated = None;
