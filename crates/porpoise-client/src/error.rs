@@ -84,6 +84,10 @@ impl fmt::Display for Error {
                 "ERROR {number} ({}): {message}",
                 String::from_utf8_lossy(sqlstate)
             ),
+            // What a blocking socket says at the end of its timeout.
+            Self::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                formatter.write_str("connection: timed out")
+            }
             Self::Io(error) => write!(formatter, "connection: {error}"),
             Self::Protocol(error) => write!(formatter, "protocol: {error}"),
             Self::Closed => formatter.write_str("the connection is closed"),

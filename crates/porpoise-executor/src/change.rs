@@ -128,7 +128,7 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
         Written::Done => {
             if let Some(column) = changes.auto_increment {
                 // What is generated next is greater than what UPDATE gave, as in InnoDB.
-                let value = exec.column(slot, column, &table.columns[column].ty);
+                let value = exec.column(slot, column, &table.columns[column].ty)?;
                 if let Ok(value) = u64::try_from(column_value::number(&value)) {
                     exec.raise_auto_increment(table, value.saturating_add(1))?;
                 }

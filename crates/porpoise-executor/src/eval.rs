@@ -62,9 +62,7 @@ impl Evaluate for Expr {
             ExprKind::Parameter(number) | ExprKind::Variable(number) => {
                 Ok(exec.parameters.get(*number).cloned().unwrap_or(Value::Null))
             }
-            ExprKind::Column { slot, column, .. } => {
-                Ok(exec.column(*slot, *column as usize, &self.ty))
-            }
+            ExprKind::Column { slot, column, .. } => exec.column(*slot, *column as usize, &self.ty),
             ExprKind::UserVariable(name) => Ok(exec.session.user_variable(name)),
             ExprKind::SystemVariable { position, reads } => Ok(porpoise_core::variables::read(
                 *position,
@@ -260,8 +258,12 @@ pub(crate) fn cancellable<T>(
     exec: &mut Exec<'_>,
     work: impl FnOnce(&mut Exec<'_>) -> Result<T>,
 ) -> Result<T> {
-    let asked = Arc::new(LongWork::of(exec));
-    match cancel::cancellable(asked.clone(), || work(exec)) {
+    cancellable_as(LongWork::of(exec), || work(exec))
+}
+
+fn cancellable_as<T>(asked: LongWork, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let asked = Arc::new(asked);
+    match cancel::cancellable(asked.clone(), work) {
         Ok(result) => result,
         Err(Cancelled) => {
             let refused = asked.refused.get().cloned();
@@ -340,27 +342,28 @@ impl Exec<'_> {
     }
 
     /// A column of a slot's current row.
-    pub fn column(&self, slot: SlotId, column: usize, ty: &DataType) -> Value {
+    ///
+    /// # Errors
+    /// Of a long document, which is parsed: 1317, and those of [`Charge::add`].
+    pub fn column(&self, slot: SlotId, column: usize, ty: &DataType) -> Result<Value> {
         let row = &self.frame.slots[slot.0 as usize];
         if row.null {
-            return Value::Null;
+            return Ok(Value::Null);
         }
         let layout = &self.layouts[slot.0 as usize];
         let read = || layout.layout.get(&row.bytes, layout.position(column));
         let value = match ty {
-            // A document is parsed. A statement that is to end does so before it looks at the next row.
             DataType::Json if row.bytes.len() > cancel::SHORT_BYTES => {
-                let statement = Arc::new(Statement(self.session.interrupt.clone()));
-                cancel::cancellable(statement, read).unwrap_or(Value::Null)
+                cancellable_as(LongWork::of(self), || Ok(read()))?
             }
             _ => read(),
         };
-        match (&value, ty) {
+        Ok(match (&value, ty) {
             (Value::DateTime(utc), DataType::Timestamp { .. }) => {
                 Value::DateTime(self.session.from_utc(*utc))
             }
             _ => value,
-        }
+        })
     }
 
     /// The stored bytes of a column of the slot's current row, and the type that they are of, which

@@ -398,7 +398,7 @@ fn write(
                 match change::update_current(exec, target)? {
                     change::Updated::Changed => {
                         counts.affected += 2;
-                        counts.given = row_auto_value(exec, plan);
+                        counts.given = row_auto_value(exec, plan)?;
                     }
                     change::Updated::Same if exec.session.found_rows_flag => counts.affected += 1,
                     change::Updated::Same => {}
@@ -418,10 +418,13 @@ fn write(
 }
 
 /// The AUTO_INCREMENT column's value in the current row.
-fn row_auto_value(exec: &mut Exec<'_>, plan: &Insert) -> Option<u64> {
-    let position = plan.table.auto_increment_column()?;
+fn row_auto_value(exec: &mut Exec<'_>, plan: &Insert) -> Result<Option<u64>> {
+    let Some(position) = plan.table.auto_increment_column() else {
+        return Ok(None);
+    };
     let ty = &plan.table.columns[position].ty;
-    u64::try_from(number(&exec.column(plan.slot, position, ty))).ok()
+    let value = exec.column(plan.slot, position, ty)?;
+    Ok(u64::try_from(number(&value)).ok())
 }
 
 /// What follows a row that was inserted.

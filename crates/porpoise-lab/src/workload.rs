@@ -101,6 +101,13 @@ impl Workload {
         matches!(self, Self::Connect | Self::ConnectQuery)
     }
 
+    /// Whether the tables have more rows after it than before it.
+    pub fn grows_tables(self) -> bool {
+        self.steps()
+            .iter()
+            .any(|&(step, _)| matches!(step, Step::Insert))
+    }
+
     fn steps(self) -> &'static [(Step, usize)] {
         const READS: [(Step, usize); 5] = [
             (Step::Point, POINT_SELECTS),

@@ -59,9 +59,10 @@ fn every_workload_runs_over_each_way_in() {
     }
     let mut wire = porpoise_client::Connection::connect(&targets[0].options).unwrap();
     let rows = wire
-        .rows("SELECT MIN(id), COUNT(*) >= 2000, MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest1")
+        .rows("SELECT MIN(id), COUNT(*), MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest1")
         .unwrap();
-    assert_eq!(rows.to_text(), [["1", "1", "119", "59"]]);
+    // The rows of `oltp_insert` were gone before the workloads behind it.
+    assert_eq!(rows.to_text(), [["1", "2000", "119", "59"]]);
 }
 
 #[test]

@@ -72,6 +72,15 @@ pub fn measure(options: &TransfersOptions) -> Result<(), Failure> {
         ..TransfersPlan::default()
     };
     let targets = targets(&peer, &serving, &options.ways)?;
-    print!("{}", transfers::run(&targets, &plan)?);
-    Ok(())
+    let report = transfers::run(&targets, &plan)?;
+    print!("{report}");
+    let wrong: Vec<&str> = report.wrong_targets().collect();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "{}: a sum was not what the accounts held at the beginning",
+            wrong.join(", ")
+        )
+        .into()),
+    }
 }

@@ -243,6 +243,7 @@ impl Session {
         if let Some(transaction) = &self.transaction.storage {
             transaction.confirm()?;
         }
+        self.state.row_count = -1;
         let shared = &self.shared;
         let catalog = shared.catalog.load_full();
         reply.begin_rows(columns)?;

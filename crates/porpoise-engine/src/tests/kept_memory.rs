@@ -217,10 +217,13 @@ fn documents_are_charged_while_a_function_reads_them() {
     let mut db = Db::new();
     let long = "SELECT JSON_LENGTH(CONCAT('[', REPEAT('1,', 3000000), '1]'))";
     assert_eq!(db.rows(long), ["3000001"]);
+    db.run("CREATE TABLE d (j JSON)");
+    db.run("INSERT INTO d SELECT CONCAT('[', REPEAT('1,', 3000000), '1]')");
     db.run("SET statement_memory_limit = 67108864");
     for reads in [
         long.to_string(),
         long.replace("JSON_LENGTH", "JSON_PRETTY"),
+        "SELECT JSON_LENGTH(j) FROM d".to_string(),
         "SELECT CAST(CONCAT('[', REPEAT('[],', 3000000), '1]') AS JSON) IS NULL".to_string(),
     ] {
         db.fails(&reads, 1037);

@@ -330,3 +330,28 @@ fn plans_made_before_are_retired() {
     db.execute(prepared.id).expect("executes");
     assert_eq!(db.engine.shared.plans.plans_of(table), 2);
 }
+
+#[test]
+fn a_plan_made_for_frequent_values_is_retired_by_rare_ones() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE s (id INT PRIMARY KEY, v INT, x INT, KEY (v))");
+    db.run("SET SESSION cte_max_recursion_depth = 20000");
+    // Of 20,000 rows 8,000 have the value 1, 400 the value 3 and, behind the first of those, 200
+    // the value 2.
+    db.run(
+        "INSERT INTO s WITH RECURSIVE n (i) AS
+             (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+         SELECT i, CASE WHEN i % 10 < 4 THEN 1 WHEN i % 100 IN (15, 17) THEN 3
+             WHEN i % 100 = 16 THEN 2 ELSE i END, i FROM n",
+    );
+    db.run("ANALYZE TABLE s");
+    let first_value = |db: &mut Db, values: &str| {
+        let rows = db.rows(&format!("SELECT v, x FROM s WHERE v BETWEEN {values}"));
+        rows[0].split('|').next().unwrap().to_owned()
+    };
+    assert_eq!(first_value(&mut db, "1 AND 1"), "1");
+    // The rows in the order of the table, by the plan of the frequent value.
+    assert_eq!(first_value(&mut db, "2 AND 3"), "3");
+    // In the order of the index, by a plan of their own.
+    assert_eq!(first_value(&mut db, "2 AND 3"), "2");
+}

@@ -125,15 +125,14 @@ impl<'p> ScanOperator<'p> {
     fn compare_with_estimate(&self, exec: &mut Exec<'_>) {
         /// Planning a statement anew takes as long as reading a part of so many rows.
         const READ_MIN: u64 = 5000;
-        const TIMES_MORE: f64 = 10.0;
-        const TIMES_FEWER: f64 = 20.0;
+        const TIMES: f64 = 10.0;
         if self.read < READ_MIN {
             return;
         }
         let (read, yielded) = (self.read as f64, self.yielded as f64);
         let expected = self.scan.rows_estimate * self.opened as f64;
-        let finds_few = yielded * TIMES_FEWER < read * self.scan.filtered;
-        if read > expected * TIMES_MORE || (finds_few && !self.scan.possible_keys.is_empty()) {
+        let finds_few = yielded * TIMES < read * self.scan.filtered;
+        if read > expected * TIMES || (finds_few && !self.scan.possible_keys.is_empty()) {
             exec.session.statement.is_misplanned = true;
         }
     }

@@ -128,7 +128,7 @@ impl WorkloadSpec {
     pub(crate) fn loads_for_each_run(&self) -> bool {
         self.is_fresh
             || match &self.kind {
-                WorkloadKind::Oltp(workload) => *workload == Workload::Insert,
+                WorkloadKind::Oltp(workload) => workload.grows_tables(),
                 WorkloadKind::Scenario(scenario) => scenario.0.loads_for_each_run(),
                 WorkloadKind::Sysbench(_) => false,
             }
