@@ -604,3 +604,45 @@ impl RunWriter {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = decode_index(&bytes, u64::MAX);
+            if let Some(block) = RunBlock::decode(0, bytes) {
+                for at in block.visible(u64::MAX) {
+                    block.row(at as usize);
+                }
+            }
+        }
+
+        #[test]
+        fn an_index_reads_back_as_written(
+            spaces in proptest::collection::btree_map(any::<u32>(), any::<(u64, i64, Vec<u8>)>(), 0..4),
+            blocks in proptest::collection::vec(any::<(u32, u32, Vec<u8>)>(), 0..4),
+        ) {
+            let spaces: Vec<_> = spaces.into_iter().map(|(space, (entries, net_rows, last))| RunSpace {
+                space: SpaceId(space),
+                entries,
+                bytes: entries / 2,
+                net_rows,
+                last_key: last.into(),
+                blocks: blocks.iter().map(|(at, len, first)| BlockPlace {
+                    first_key: first.as_slice().into(),
+                    at: u64::from(*at),
+                    len: *len,
+                }).collect(),
+            }).collect();
+            let written = encode_index(&spaces);
+            let back = decode_index(&written, 1 << 40).unwrap();
+            prop_assert_eq!(encode_index(&back), written);
+            prop_assert_eq!(back.len(), spaces.len());
+        }
+    }
+}

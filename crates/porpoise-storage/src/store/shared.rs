@@ -157,6 +157,9 @@ impl Shared {
         let payload = match admitted {
             Ok(payload) => payload,
             Err(error) => {
+                if let Some(runs) = overlay.as_ref().and_then(|o| o.0.read().runs().cloned()) {
+                    runs.forget_file();
+                }
                 self.locks.release(locks);
                 return Err(error);
             }
