@@ -467,7 +467,11 @@ impl RunWriter {
             first_key: Vec::new(),
             last_key: Vec::new(),
             spaces: Vec::new(),
-            orders: u64::MAX..0,
+            // Before the first write.
+            orders: Range {
+                start: u64::MAX,
+                end: 0,
+            },
             filter: keys.map(|keys| RunFilter(vec![0; RunFilter::words(keys)].into())),
         }
     }
