@@ -118,6 +118,7 @@ impl Engine {
         storage.checkpoint_log_bytes = log_bytes;
         storage.log_segment_bytes = storage.log_segment_bytes.min(log_bytes / 4);
         storage.checkpoint_version_bytes = version_bytes(storage.cache_bytes as u64, log_bytes);
+        storage.spill_bytes = variables.transaction_bytes();
         let store = Store::open(&storage)?;
         store.set_space_names(Some(Arc::new(name_of_dictionary)));
         porpoise_infoschema::register();

@@ -1,6 +1,6 @@
 //! A session's transaction, with what its changes take of the session's memory.
 //!
-//! Storage counts the bytes that a transaction's writes and row locks take; whoever has it write or
+//! Storage counts the bytes of memory that a transaction's writes and row locks take; whoever has it write or
 //! lock has them charged. They are given back when it ends, however it ends, and what a rollback to
 //! a savepoint frees, at once. What COMMIT will take for its log record is charged beforehand:
 //! COMMIT isn't refused.
@@ -35,9 +35,13 @@ impl SessionTransaction {
     /// Charges what was written and locked since it was last charged.
     ///
     /// # Errors
-    /// As [`Charge::add`]. What was written stays: the statement is to be rolled back.
+    /// As [`Charge::add`]; those of the disk, where writes go to a file. What was written stays: the
+    /// statement is to be rolled back.
     #[inline]
     pub fn charge(&mut self, account: &Arc<MemoryAccount>) -> Result<()> {
+        if let Some(error) = self.storage.take_spill_failure() {
+            return Err(error.into());
+        }
         self.charge.set(account, self.storage.held_bytes())
     }
 

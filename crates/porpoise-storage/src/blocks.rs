@@ -213,6 +213,12 @@ impl SpaceBlocks {
         all_rewritten
     }
 
+    /// Removes all blocks, which a checkpoint has made untrue: more than memory holds.
+    pub fn forget_all(&self) {
+        let _changing = self.is_frozen.lock();
+        self.root.store(Arc::default());
+    }
+
     /// Removes all blocks: the space was dropped, or the snapshot after the next has come.
     pub fn clear(&self) {
         let mut is_frozen = self.is_frozen.lock();

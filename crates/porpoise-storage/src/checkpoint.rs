@@ -22,6 +22,12 @@
 //! time; commits go on into the log meanwhile. redb is opened anew then, since it fails every
 //! operation after a failed write, reads included.
 //!
+//! **What a transaction has spilled** is written in slices, a redb transaction each, before the one
+//! with the position in the log. A tree with some of them is no moment that anybody may see: all that
+//! take snapshots by then have the whole commit above it, those before have the tree before it, and a
+//! start finds the commit in the log, which has it on disk. A tree that has to be opened anew
+//! meanwhile is none that earlier snapshots can go on with.
+//!
 //! **A merge that meets damage** in the pages of a space goes around it. The space is noted in the
 //! table `damaged`, and what the merge would have written to it goes into a side table, `k7` for
 //! space 7: `1` and the value for each row written, `0` for each row deleted. So the log can be
@@ -259,7 +265,7 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
         _ => return Ok(false),
     };
     // Each key's page is written anew, a page at most.
-    check_disk_space(shared, oldest.entries(), oldest.bytes())?;
+    check_disk_space(shared, oldest.entries(), oldest.total_bytes())?;
     let lsn = oldest.ends_at.get().copied().unwrap_or(Lsn(0));
     let state = TreeState {
         ts: oldest.visible(),
@@ -289,8 +295,11 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
         is_oldest_merged: false,
     }));
     shared.note_checkpoint(lsn);
+    if let Some(runs) = oldest.runs() {
+        runs.forget_file();
+    }
     drop_log_before(shared, lsn)?;
-    if before.strong_count() == 0 && oldest.bytes() > shared.memtable_bytes() as u64 / 2 {
+    if before.strong_count() == 0 && oldest.total_bytes() > shared.memtable_bytes() as u64 / 2 {
         free_pages(shared, tree)?;
     }
     Ok(true)
@@ -390,7 +399,8 @@ fn open_over(shared: &Shared, file: &Arc<CheckedFile>) -> Result<Tree> {
     let state = catch_damage(|| read_state(&tree, path))?;
     let epoch = shared.epoch.load_full();
     // The merge may have failed after its commit: then older snapshots can't go on with this tree.
-    let is_same = state.is_some_and(|s| s.ts.0 == shared.checkpoint_ts.load(Ordering::Acquire));
+    let is_same = state.is_some_and(|s| s.ts.0 == shared.checkpoint_ts.load(Ordering::Acquire))
+        && !shared.is_partly_merged.load(Ordering::Acquire);
     let snapshot = match is_same {
         true => epoch.tree.after_reopening(&tree)?,
         false => epoch.tree.after_checkpoint(&tree)?,

@@ -1,7 +1,7 @@
 //! Reading a range in order, through everything a reader can see.
 //!
 //! The sources of a row are layers, newest first: the transaction's own overlay, those of others at
-//! READ UNCOMMITTED, the memtables, and redb at the bottom. Each yields its keys in order; the cursor takes the smallest (or, backward,
+//! READ UNCOMMITTED, the memtables, what a commit has spilled, and redb at the bottom. Each yields its keys in order; the cursor takes the smallest (or, backward,
 //! the greatest), and where two layers have the same key, the newer one wins.
 //!
 //! ```text
@@ -26,6 +26,7 @@ use crate::memtable::{
 };
 use crate::overlay::{SharedOverlay, Writes, copy_writes};
 use crate::snapshot::{Snapshot, is_empty_range};
+use crate::spill::{Runs, RunsCursor};
 use crate::{CommitTs, Direction, Result, SpaceId};
 
 /// How many rows ahead of the current one a value is prefetched.
@@ -34,12 +35,14 @@ const ROWS_PREFETCHED: usize = 3;
 const FIRST_BATCH: usize = 8;
 const BATCH_MAX: usize = 128;
 
-/// A layer of rows in memory.
+/// A layer of rows above the tree.
 pub(crate) enum Layer {
     Overlay(Arc<Writes>),
     /// One that its transaction may be writing to.
     Open(Arc<SharedOverlay>, SpaceId),
     Versions(Arc<SpaceVersions>, CommitTs, Option<Unpublished>),
+    /// What a transaction has spilled.
+    Runs(Arc<Runs>, SpaceId),
 }
 
 /// Rows of a range, one after another. Each is lent until the next call.
@@ -70,24 +73,24 @@ impl Cursor {
         rows: Option<SpaceId>,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-    ) -> Cursor {
-        let layers = if is_empty_range(bounds) {
-            SmallVec::new()
-        } else {
-            layers
-                .into_iter()
-                .map(|layer| LayerCursor::new(layer, bounds, direction))
-                .filter(|layer| layer.current().is_some())
-                .collect()
-        };
-        Cursor {
-            layers,
+    ) -> Result<Cursor> {
+        let mut open = SmallVec::new();
+        if !is_empty_range(bounds) {
+            for layer in layers {
+                let layer = LayerCursor::new(layer, bounds, direction)?;
+                if layer.current().is_some() {
+                    open.push(layer);
+                }
+            }
+        }
+        Ok(Cursor {
+            layers: open,
             rows: rows.map(|space| TreeRows::new(space, bounds)),
             is_tree_row_consumed: true,
             origin: RowOrigin::Tree,
             direction,
             snapshot,
-        }
+        })
     }
 
     /// The next row's key and value, or `None` past the end. Fails if the disk does, or with
@@ -117,7 +120,7 @@ impl Cursor {
     fn merge(&mut self) -> Result<()> {
         loop {
             for layer in &mut self.layers {
-                layer.advance_if_consumed();
+                layer.advance_if_consumed()?;
             }
             if self.is_tree_row_consumed {
                 self.advance_tree_rows()?;
@@ -298,53 +301,65 @@ fn as_slice(bound: &Bound<BoundKey>) -> Bound<&[u8]> {
 }
 
 /// One layer's part of the range.
-struct LayerCursor {
+pub(crate) struct LayerCursor {
     cursor: LayerSource,
-    is_consumed: bool,
+    pub is_consumed: bool,
 }
 
 enum LayerSource {
     Overlay(OverlayCursor),
     Versions(VersionCursor),
+    Runs(Box<RunsCursor>),
 }
 
 impl LayerCursor {
-    fn new(layer: Layer, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Self {
+    pub fn new(
+        layer: Layer,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> Result<Self> {
         let cursor = match layer {
             Layer::Overlay(writes) => {
                 let writes = OverlaySource::Kept(writes);
-                LayerSource::Overlay(OverlayCursor::new(writes, bounds, direction))
+                LayerSource::Overlay(OverlayCursor::new(writes, bounds, direction)?)
             }
             Layer::Open(overlay, space) => {
                 let writes = OverlaySource::Open(overlay, space);
-                LayerSource::Overlay(OverlayCursor::new(writes, bounds, direction))
+                LayerSource::Overlay(OverlayCursor::new(writes, bounds, direction)?)
+            }
+            Layer::Runs(runs, space) => {
+                let cursor = RunsCursor::new(&runs, space, bounds, direction)?;
+                LayerSource::Runs(Box::new(cursor))
             }
             Layer::Versions(versions, ts, unpublished) => {
                 let cursor = VersionCursor::new(versions, bounds, direction, ts, unpublished);
                 LayerSource::Versions(cursor)
             }
         };
-        LayerCursor {
+        Ok(LayerCursor {
             cursor,
             is_consumed: false,
-        }
+        })
     }
 
     #[inline]
-    fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
+    pub fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
         match &self.cursor {
             LayerSource::Overlay(cursor) => cursor.current(),
             LayerSource::Versions(cursor) => cursor.current(),
+            LayerSource::Runs(cursor) => cursor.current(),
         }
     }
 
-    fn advance_if_consumed(&mut self) {
+    pub fn advance_if_consumed(&mut self) -> Result<()> {
         if std::mem::take(&mut self.is_consumed) {
             match &mut self.cursor {
-                LayerSource::Overlay(cursor) => cursor.advance(),
+                LayerSource::Overlay(cursor) => cursor.advance()?,
                 LayerSource::Versions(cursor) => cursor.advance(),
+                LayerSource::Runs(cursor) => cursor.advance()?,
             }
         }
+        Ok(())
     }
 }
 
@@ -373,7 +388,7 @@ impl OverlayCursor {
         writes: OverlaySource,
         (low, high): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-    ) -> OverlayCursor {
+    ) -> Result<OverlayCursor> {
         let mut cursor = OverlayCursor {
             writes,
             low: low.map(Key::from),
@@ -384,8 +399,8 @@ impl OverlayCursor {
             batch_len: FIRST_BATCH,
             is_last_batch: false,
         };
-        cursor.fill();
-        cursor
+        cursor.fill()?;
+        Ok(cursor)
     }
 
     fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
@@ -393,7 +408,7 @@ impl OverlayCursor {
         Some((key, value.as_deref()))
     }
 
-    fn advance(&mut self) {
+    fn advance(&mut self) -> Result<()> {
         self.at += 1;
         if self.at >= self.batch.len() && !self.is_last_batch {
             if let Some((last, _)) = self.batch.pop() {
@@ -403,11 +418,12 @@ impl OverlayCursor {
                 }
             }
             self.batch_len = (self.batch_len * 2).min(BATCH_MAX);
-            self.fill();
+            self.fill()?;
         }
+        Ok(())
     }
 
-    fn fill(&mut self) {
+    fn fill(&mut self) -> Result<()> {
         self.batch.clear();
         self.at = 0;
         let range = (as_bytes(&self.low), as_bytes(&self.high));
@@ -419,11 +435,12 @@ impl OverlayCursor {
                 }
                 OverlaySource::Open(overlay, space) => {
                     let overlay = overlay.0.read();
-                    overlay.copy_writes(*space, range, self.direction, len, batch);
+                    overlay.copy_writes(*space, range, self.direction, len, batch)?;
                 }
             }
         }
         self.is_last_batch = self.batch.len() < self.batch_len;
+        Ok(())
     }
 }
 

@@ -37,6 +37,7 @@
 //! | `memtable`, `snapshot` | how readers see one moment |
 //! | `blocks` | the cache of rows that readers have of the B-tree |
 //! | `checkpoint` | how memory and log are kept short |
+//! | `overlay`, `spill` | what a transaction has written: in memory, and in files |
 //! | `bulk_load` | how sorted rows go into the tree without the log |
 //! | `locks` | who waits for whom |
 //! | `prepared` | how a transaction is kept between XA PREPARE and its outcome |
@@ -102,6 +103,7 @@ mod recovery;
 mod salvage;
 mod snapshot;
 mod space_table;
+mod spill;
 mod store;
 mod transaction;
 mod tree;

@@ -90,7 +90,7 @@ mod space;
 mod tail;
 
 pub(crate) use files::{AcknowledgedEnd, LogFiles, sync_folder};
-pub(crate) use open::{create_log, open_log, remove_unused_log};
+pub(crate) use open::{Replayed, create_log, open_log, remove_unused_log};
 pub(crate) use record::{Payload, PayloadSource};
 pub(crate) use salvage::{SalvagedSegment, salvage_log};
 pub(crate) use segment::LogSegment;

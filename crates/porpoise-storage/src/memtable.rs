@@ -27,7 +27,8 @@
 //! **One commit's own memtable.** The writes of a very large transaction are a memtable from the
 //! start ([`crate::overlay`]), in which versions are told apart by the order in which the transaction
 //! wrote them. It is committed as it is: once it is sealed, all of its newest versions are of that
-//! one commit.
+//! one commit. What it has spilled ([`crate::spill`]) is read behind its versions, and is of the same
+//! commit.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -38,6 +39,7 @@ use twox_hash::XxHash3_64;
 
 use crate::blocks::CacheLoan;
 use crate::space_table::SpaceTable;
+use crate::spill::Runs;
 use crate::version_map::{
     Arena, ENTRY_OVERHEAD_BYTES, EntryRef, VersionMap, VersionPosition, WrittenEntry,
 };
@@ -60,6 +62,8 @@ pub(crate) struct Memtable {
     arena: Arc<Arena>,
     /// What the cache lends a transaction's own memtable.
     pub loan: Option<CacheLoan>,
+    /// What the commit whose own memtable it is has spilled.
+    runs: OnceLock<Arc<Runs>>,
     /// Once it takes no more commits: the position in the log behind its last.
     pub ends_at: OnceLock<Lsn>,
 }
@@ -75,6 +79,7 @@ impl Memtable {
             keys: BloomFilter::default(),
             arena: Arc::default(),
             loan: None,
+            runs: OnceLock::new(),
             ends_at: OnceLock::new(),
         }
     }
@@ -108,11 +113,33 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// How many keys it has; those that were spilled in several runs count as often.
     pub fn entries(&self) -> u64 {
-        self.spaces
-            .iter()
-            .map(|(_, versions)| versions.entries() as u64)
-            .sum()
+        let spaces = self.spaces.iter();
+        let in_memory: u64 = spaces.map(|(_, versions)| versions.entries() as u64).sum();
+        in_memory + self.runs().map_or(0, |runs| runs.entries(None))
+    }
+
+    /// How many bytes it has, in memory and spilled.
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes() + self.runs().map_or(0, |runs| runs.bytes())
+    }
+
+    /// What the commit whose own memtable it is has spilled.
+    #[inline]
+    pub fn runs(&self) -> Option<&Arc<Runs>> {
+        self.runs.get()
+    }
+
+    /// Has it have what was spilled, before readers come to know it.
+    pub fn set_runs(&self, runs: Arc<Runs>) {
+        let _ = self.runs.set(runs);
+    }
+
+    /// The runs that have something of a space, for a reader at `ts`.
+    pub fn runs_of(&self, space: SpaceId, ts: CommitTs) -> Option<&Arc<Runs>> {
+        let runs = self.runs()?;
+        (self.visible() <= ts && runs.has(space)).then_some(runs)
     }
 
     /// A memtable with the newest visible version of each key, and nothing of commits that failed.
@@ -277,12 +304,18 @@ impl BloomFilter {
 }
 
 impl KeyHash {
-    fn bits(self) -> u64 {
+    /// The two bits of a word that stand for the key.
+    pub fn bits(self) -> u64 {
         1 << (self.0 & 63) | 1 << (self.0 >> 6 & 63)
     }
 
+    /// Which of so many words that is.
+    pub fn word_of(self, words: usize) -> usize {
+        (self.0 >> 32) as usize % words
+    }
+
     fn word(self, words: &[AtomicU64]) -> &AtomicU64 {
-        &words[(self.0 >> 32) as usize % words.len()]
+        &words[self.word_of(words.len())]
     }
 }
 
@@ -308,6 +341,11 @@ impl SpaceVersions {
             dropped_at: AtomicU64::new(u64::MAX),
             sealed_at: AtomicU64::new(0),
         }
+    }
+
+    /// The keys in order, each with its versions.
+    pub fn keys(&self) -> impl Iterator<Item = EntryRef<'_>> {
+        std::iter::successors(self.map.first(), EntryRef::next)
     }
 
     /// The newest version of each key, in order: what a checkpoint writes to the B-tree.
@@ -352,11 +390,6 @@ impl SpaceVersions {
         // SAFETY: as the caller promises.
         unsafe { self.map.pop(written) };
         self.net_rows.fetch_sub(net_rows, Ordering::Relaxed);
-    }
-
-    /// Has a key as if it had never been written.
-    pub fn clear(&self, key: &[u8]) {
-        self.map.clear(key);
     }
 }
 

@@ -105,6 +105,10 @@ pub struct Options {
     pub checkpoint_log_bytes: u64,
     /// A checkpoint starts when versions in memory take so many bytes.
     pub checkpoint_version_bytes: u64,
+    /// A transaction whose writes take more bytes of memory writes them to a file of the folder, and
+    /// goes on with the next. Not before they take about twice `checkpoint_version_bytes`, and
+    /// never in a store in memory.
+    pub spill_bytes: usize,
     /// A checkpoint starts when nothing was committed for so long, to free memory.
     pub checkpoint_idle: Duration,
     /// How many checkpoints in a row may fail because the disk can't read a place, before the place
@@ -136,6 +140,7 @@ impl Options {
             cache_bytes: 24 << 20,
             checkpoint_log_bytes: 64 << 20,
             checkpoint_version_bytes: 16 << 20,
+            spill_bytes: 64 << 20,
             checkpoint_idle: Duration::from_secs(10),
             checkpoint_read_tries: 1_000,
             log_segment_bytes: 16 << 20,

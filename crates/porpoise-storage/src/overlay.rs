@@ -14,7 +14,8 @@
 //! **Very many writes** take another form ([`large`]): a memtable of the transaction's own, in which
 //! a write takes less than half of the memory, and that is committed as it is. Blocks of rows make
 //! room for it. An overlay changes its
-//! form as it grows beyond what makes a checkpoint due anyhow.
+//! form as it grows beyond what makes a checkpoint due anyhow. Beyond what a transaction may take in
+//! memory it goes on in files ([`crate::spill`]).
 //!
 //! The overlay lies behind a lock that only its own transaction ever takes to write: whoever reads
 //! what isn't committed ([`crate::uncommitted`]) takes it to read, for a row or a batch of them.
@@ -22,7 +23,7 @@
 mod large;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,7 +34,8 @@ use crate::blocks::BlockCache;
 use crate::cursor::Layer;
 use crate::memtable::{Key, Memtable, Value};
 use crate::reclaim::reclaim;
-use crate::{CommitTs, Direction, SpaceId};
+use crate::spill::{Run, RunValue, Runs, SpillFile};
+use crate::{CommitTs, Direction, Result, SpaceId};
 use large::LargeWrites;
 
 pub(crate) type Writes = BTreeMap<Key, Value>;
@@ -154,21 +156,22 @@ impl Overlay {
         }
     }
 
-    /// A space's writes as they are now, for a cursor.
-    pub fn layer(&self, space: SpaceId) -> Option<Layer> {
-        let Some(large) = &self.large else {
-            return Some(Layer::Overlay(Arc::clone(self.writes(space)?)));
-        };
-        let versions = large.memtable.spaces.get(space)?;
-        Some(Layer::Versions(Arc::clone(versions), large.now(), None))
+    /// A space's writes as they are now, for a cursor: the newer ones first.
+    pub fn layers(&self, space: SpaceId) -> [Option<Layer>; 2] {
+        match &self.large {
+            Some(large) => large.layers(space),
+            None => [self.writes(space).cloned().map(Layer::Overlay), None],
+        }
     }
 
     /// What was written of a key, if anything was.
-    pub fn get(&self, space: SpaceId, key: &[u8]) -> Option<Option<&[u8]>> {
-        match &self.large {
-            Some(large) => large.memtable.newest_of(space, key),
-            None => Some(self.writes(space)?.get(key)?.as_deref()),
+    #[inline]
+    pub fn get(&self, space: SpaceId, key: &[u8]) -> Result<Option<Option<OwnValue<'_>>>> {
+        if let Some(large) = &self.large {
+            return large.get(space, key);
         }
+        let written = self.writes(space).and_then(|writes| writes.get(key));
+        Ok(written.map(|value| value.as_deref().map(OwnValue::Lent)))
     }
 
     /// Copies at most `len` of a space's writes within the bounds.
@@ -179,19 +182,21 @@ impl Overlay {
         direction: Direction,
         len: usize,
         to: &mut Vec<(Key, Value)>,
-    ) {
-        match &self.large {
-            Some(large) => large.copy_writes(space, bounds, direction, len, to),
-            None => {
-                if let Some(writes) = self.writes(space) {
-                    copy_writes(writes, bounds, direction, len, to);
-                }
-            }
+    ) -> Result<()> {
+        if let Some(large) = &self.large {
+            return large.copy_writes(space, bounds, direction, len, to);
         }
+        if let Some(writes) = self.writes(space) {
+            copy_writes(writes, bounds, direction, len, to);
+        }
+        Ok(())
     }
 
-    /// Gives each of the writes, space by space, in the order of their keys.
-    pub fn each_write<E>(&self, mut give: impl FnMut(Write<'_>) -> Result<(), E>) -> Result<(), E> {
+    /// Gives each of the writes that weren't spilled, space by space, in the order of their keys.
+    pub fn each_write<E>(
+        &self,
+        mut give: impl FnMut(Write<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         for of in &self.spaces {
             for (key, value) in of.writes.iter() {
                 give(Write::of(of.space, key, value.as_deref()))?;
@@ -247,16 +252,38 @@ impl Overlay {
         Some(&self.large.as_ref()?.memtable)
     }
 
+    /// What was spilled, if anything was.
+    pub fn runs(&self) -> Option<&Arc<Runs>> {
+        let runs = &self.large.as_ref()?.runs;
+        (!runs.parts.is_empty()).then_some(runs)
+    }
+
     /// Has the writes be a memtable of their own from now on.
     #[cold]
     pub fn enlarge(&mut self, cache: &Arc<BlockCache>) {
         if self.large.is_none() {
-            let mut large = LargeWrites::of(cache.lend());
-            for of in std::mem::take(&mut self.spaces) {
-                large.take(of);
-            }
+            let spaces = std::mem::take(&mut self.spaces);
+            let large = LargeWrites::of(spaces, self.count, self.undo.as_mut(), cache.lend());
             self.large = Some(Box::new(large));
         }
+    }
+
+    /// How much memory spilling would free.
+    pub fn bytes_to_spill(&self) -> usize {
+        let large = self.large.as_ref();
+        large.map_or(0, |large| large.bytes_to_spill())
+    }
+
+    /// Writes what is in memory to the end of a file. `None` if that is nothing.
+    pub fn write_run(&self, file: &Arc<SpillFile>) -> Result<Option<Run>> {
+        let large = self.large.as_ref();
+        large.map_or(Ok(None), |large| large.write_run(file))
+    }
+
+    /// Goes on without what a run has now. Gives the memtable that had it, to be freed.
+    pub fn spilled(&mut self, run: Option<Run>, cache: &Arc<BlockCache>) -> Option<Arc<Memtable>> {
+        let large = self.large.as_mut()?;
+        Some(large.spilled(run, cache.lend()))
     }
 
     fn space_mut(&mut self, space: SpaceId) -> &mut SpaceOverlay {
@@ -299,9 +326,9 @@ impl Overlay {
         self.changes.push((space, change));
         self.count += 1;
         match (&mut self.undo, &mut self.large) {
-            (Some(_), Some(large)) => large.note_change(),
+            (undo, Some(large)) => large.note_change(undo.is_some()),
             (Some(undo), None) => undo.push(Undo::Change),
-            (None, _) => {}
+            (None, None) => {}
         }
     }
 
@@ -342,27 +369,31 @@ impl Overlay {
     /// Drops everything. What takes a while to free another thread frees.
     pub fn discard(self) {
         const LARGE_BYTES: usize = 16 << 20;
-        if self.held_bytes() > LARGE_BYTES {
+        let spilled = self.runs().map_or(0, |runs| runs.bytes());
+        if self.held_bytes() > LARGE_BYTES || spilled > LARGE_BYTES as u64 {
             reclaim(self);
         }
     }
 
-    /// Undoes at most `count` of the changes since the savepoint; `false` when there are no more.
+    /// Undoes at most `count` of the changes since the savepoint, or all that were spilled; `false`
+    /// when there are no more.
     pub fn roll_back(&mut self, savepoint: Savepoint, count: usize) -> bool {
         let Some(undo) = &mut self.undo else {
             return false;
         };
         let end = savepoint.0.max(self.count.saturating_sub(count));
         while self.count > end {
-            let large = &mut self.large;
-            let changes = &mut self.changes;
-            let is_large_undone = large.as_mut().is_some_and(|large| large.undo_last(changes));
-            if !is_large_undone {
+            if let Some(large) = &mut self.large {
+                if !large.undo_last(self.count, &mut self.changes) {
+                    large.undo_spilled(savepoint.0, &mut self.changes);
+                    self.count = savepoint.0;
+                    return false;
+                }
+            } else {
                 let Some(last) = undo.pop() else { break };
                 let to = UndoTarget {
                     spaces: &mut self.spaces,
-                    large,
-                    changes,
+                    changes: &mut self.changes,
                     held_bytes: &mut self.held_bytes,
                 };
                 to.undo(last);
@@ -380,7 +411,6 @@ impl Overlay {
 /// What an undone change is undone in.
 struct UndoTarget<'a> {
     spaces: &'a mut SmallVec<[SpaceOverlay; 2]>,
-    large: &'a mut Option<Box<LargeWrites>>,
     changes: &'a mut Vec<(SpaceId, SpaceChange)>,
     held_bytes: &'a mut usize,
 }
@@ -397,9 +427,6 @@ impl UndoTarget<'_> {
             self.changes.pop();
             return;
         };
-        if let Some(large) = self.large {
-            return large.put_back(space, (&key, before), net_rows);
-        }
         let Some(target) = self.spaces.iter_mut().find(|s| s.space == space) else {
             return;
         };
@@ -411,6 +438,23 @@ impl UndoTarget<'_> {
         let undone = undone.map_or(0, |value| write_bytes(&key, &value));
         *self.held_bytes = self.held_bytes.saturating_sub(undone);
         target.net_rows -= net_rows;
+    }
+}
+
+/// A value that a transaction has written.
+pub(crate) enum OwnValue<'a> {
+    Lent(&'a [u8]),
+    Spilled(RunValue),
+}
+
+impl Deref for OwnValue<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            OwnValue::Lent(value) => value,
+            OwnValue::Spilled(value) => value,
+        }
     }
 }
 

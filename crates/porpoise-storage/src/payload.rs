@@ -7,7 +7,11 @@
 //! 4 drop     space
 //! 5 counter  space  value
 //! 6 rows     space  rows added less rows removed, zigzag
+//! 7 run      file  position and length of the run's index there  the last order that counts
 //! ```
+//!
+//! Runs ([`crate::spill`]) come first, the newest before the others, and a commit that has some puts
+//! and deletes nothing else.
 //!
 //! The first byte is the operation; numbers are LEB128.
 
@@ -18,6 +22,7 @@ use std::sync::Arc;
 use crate::SpaceId;
 use crate::log::PayloadSource;
 use crate::overlay::{Overlay, SharedOverlay, SpaceChange, Write};
+use crate::spill::RunPlace;
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -25,6 +30,7 @@ const CREATE: u8 = 3;
 const DROP: u8 = 4;
 const COUNTER: u8 = 5;
 const ROWS: u8 = 6;
+const RUN: u8 = 7;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Operation<'a> {
@@ -51,6 +57,11 @@ pub(crate) enum Operation<'a> {
         space: SpaceId,
         net: i64,
     },
+    Run {
+        file: u64,
+        place: RunPlace,
+        up_to: u64,
+    },
 }
 
 pub(crate) fn encode(overlay: &Overlay, counters: &[(SpaceId, u64)]) -> Vec<u8> {
@@ -69,6 +80,13 @@ fn each_operation<E>(
     counters: &[(SpaceId, u64)],
     mut give: impl FnMut(Operation<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
+    for part in overlay.runs().into_iter().flat_map(|runs| &runs.parts) {
+        give(Operation::Run {
+            file: part.run.file.number,
+            place: part.run.place,
+            up_to: part.up_to,
+        })?;
+    }
     for &(space, change) in &overlay.changes {
         give(match change {
             SpaceChange::Create => Operation::Create { space },
@@ -117,6 +135,13 @@ impl PayloadSource for LargeCommit {
 impl Operation<'_> {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (tag, space) = match self {
+            Operation::Run { file, place, up_to } => {
+                out.push(RUN);
+                for number in [*file, place.index_at, place.index_len, *up_to] {
+                    put_number(out, number);
+                }
+                return;
+            }
             Operation::Put { space, .. } => (PUT, space),
             Operation::Delete { space, .. } => (DELETE, space),
             Operation::Create { space } => (CREATE, space),
@@ -137,7 +162,7 @@ impl Operation<'_> {
                 put_number(out, key.len() as u64);
                 out.extend_from_slice(key);
             }
-            Operation::Create { .. } | Operation::Drop { .. } => {}
+            Operation::Create { .. } | Operation::Drop { .. } | Operation::Run { .. } => {}
             Operation::Counter { value, .. } => put_number(out, *value),
             Operation::Rows { net, .. } => {
                 put_number(
@@ -166,6 +191,16 @@ pub(crate) fn decode(mut bytes: &[u8]) -> impl Iterator<Item = Result<Operation<
 fn take_operation<'a>(bytes: &mut &'a [u8]) -> Option<Operation<'a>> {
     let (&tag, rest) = bytes.split_first()?;
     *bytes = rest;
+    if tag == RUN {
+        return Some(Operation::Run {
+            file: take_number(bytes)?,
+            place: RunPlace {
+                index_at: take_number(bytes)?,
+                index_len: take_number(bytes)?,
+            },
+            up_to: take_number(bytes)?,
+        });
+    }
     let space = SpaceId(u32::try_from(take_number(bytes)?).ok()?);
     Some(match tag {
         PUT => {
@@ -239,7 +274,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_operation_reads_back_as_written(
-            space: u32, key: Vec<u8>, value: Vec<u8>, counter: u64, net: i64,
+            space: u32, key: Vec<u8>, value: Vec<u8>, counter: u64, net: i64, run: [u64; 4],
         ) {
             let space = SpaceId(space);
             let operations = [
@@ -249,6 +284,11 @@ mod tests {
                 Operation::Counter { space, value: counter },
                 Operation::Rows { space, net },
                 Operation::Drop { space },
+                Operation::Run {
+                    file: run[0],
+                    place: RunPlace { index_at: run[1], index_len: run[2] },
+                    up_to: run[3],
+                },
             ];
             let mut bytes = Vec::new();
             operations.iter().for_each(|o| o.encode(&mut bytes));

@@ -361,6 +361,8 @@ impl Decoded<'_> {
     fn apply(&mut self, operation: Operation<'_>) {
         let space = match operation {
             Operation::Counter { space, value } => return self.counters.push((space, value)),
+            // One that has spilled can't be prepared.
+            Operation::Run { .. } => return,
             Operation::Put { space, key, value } => {
                 self.overlay.write(space, key, Some(value), 0);
                 space

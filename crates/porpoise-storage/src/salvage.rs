@@ -5,7 +5,8 @@
 //!                                │                             neighbours are lost, nothing else
 //!                                └─ below a damaged branch: leaves that nothing leads to (orphans)
 //! side   rows that a checkpoint could not put into a damaged space          replace those of the tree
-//! log    every whole record behind the tree's position                      replaces both
+//! log    every whole record behind the tree's position, with what it has    replaces both
+//!        spilled
 //! ```
 //!
 //! Nothing is ever written to the damaged folder: its files are opened for reading. Spaces keep
@@ -20,7 +21,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,10 +36,11 @@ use crate::pages::{
     parse_page_list, region_of_state,
 };
 use crate::payload::{Operation, decode};
+use crate::spill::{Run, RunPart, RunPlace, Runs, RunsCursor, SpillFile, spill_name};
 use crate::store::Store;
 use crate::tree_file::CheckedFile;
 use crate::tree_snapshot::table_name;
-use crate::{DamagedPlace, Error, Lsn, Result, SpaceId, StoreId};
+use crate::{DamagedPlace, Direction, Error, Lsn, Result, SpaceId, StoreId};
 
 /// A commit into the new store has so many bytes of rows, about.
 const BATCH_BYTES: usize = 1 << 20;
@@ -176,7 +178,22 @@ struct LogChanges {
 }
 
 impl LogChanges {
-    fn apply(&mut self, payload: &[u8]) -> Result<(), String> {
+    fn apply(
+        &mut self,
+        payload: &[u8],
+        open_run: impl Fn(u64, RunPlace) -> Result<Run>,
+    ) -> Result<(), String> {
+        // The newest comes first.
+        let mut runs = Vec::new();
+        for operation in decode(payload) {
+            if let Operation::Run { file, place, up_to } = operation? {
+                let run = open_run(file, place).map_err(|error| error.to_string())?;
+                let run = Arc::new(run);
+                runs.push(RunPart { run, up_to });
+            }
+        }
+        self.apply_runs(&Runs { parts: runs })
+            .map_err(|error| error.to_string())?;
         for operation in decode(payload) {
             match operation? {
                 Operation::Put { space, key, value } => {
@@ -198,7 +215,20 @@ impl LogChanges {
                     let counter = self.counters.entry(space).or_default();
                     *counter = value.max(*counter);
                 }
-                Operation::Rows { .. } => {}
+                Operation::Rows { .. } | Operation::Run { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_runs(&mut self, runs: &Runs) -> Result<()> {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        for space in runs.spaces() {
+            let changes = self.changes.entry(space).or_default();
+            let mut rows = RunsCursor::new(runs, space, all, Direction::Forward)?;
+            while let Some((key, value)) = rows.current() {
+                changes.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+                rows.advance()?;
             }
         }
         Ok(())
@@ -325,7 +355,8 @@ impl DamagedStore {
             is_covered |= (start..=end).contains(&self.lsn);
             let wanted = segment.records.iter().filter(|(lsn, _)| *lsn >= self.lsn);
             for (lsn, payload) in wanted {
-                match later.apply(payload) {
+                let open_run = |file, place| self.open_run(segment.id, file, place);
+                match later.apply(payload, open_run) {
                     Ok(()) => found.commits_from_log += 1,
                     Err(what) => found
                         .losses
@@ -343,6 +374,16 @@ impl DamagedStore {
                 .push(format!("there is no log at position {}; {what}", self.lsn));
         }
         Ok(later)
+    }
+
+    /// What a commit of the log has spilled.
+    fn open_run(&self, id: Option<StoreId>, number: u64, place: RunPlace) -> Result<Run> {
+        let path = self.folder.join(spill_name(number));
+        let file = File::open(&path).map_err(Error::io("open", &path))?;
+        let id = self.id.or(id).unwrap_or(StoreId(0));
+        let file = Arc::new(ReadOnlyFile(file));
+        let file = SpillFile::committed(None, file, path, number, id);
+        Run::open(&Arc::new(file), place)
     }
 
     /// Copies a space into the new store.

@@ -95,6 +95,12 @@ impl Snapshot {
                     }
                 }
             }
+            if let Some(runs) = memtable.runs_of(space, self.ts)
+                && let Some(value) = runs.get(space, key)?
+            {
+                found_at(memtable.visible().0);
+                return Ok(value.map(|value| read(&value)));
+            }
         }
         self.epoch.tree.get(space, key, read)
     }
@@ -123,28 +129,31 @@ impl Snapshot {
                 continue;
             };
             if versions.is_dropped(self.ts) {
-                return Ok(Cursor::new(self.clone(), layers, None, bounds, direction));
+                return Cursor::new(self.clone(), layers, None, bounds, direction);
             }
             layers.push(Layer::Versions(
                 Arc::clone(versions),
                 self.ts,
                 unpublished.clone(),
             ));
+            if let Some(runs) = memtable.runs_of(space, self.ts) {
+                layers.push(Layer::Runs(Arc::clone(runs), space));
+            }
         }
         let rows = (!is_empty_range(bounds)).then_some(space);
-        Ok(Cursor::new(self.clone(), layers, rows, bounds, direction))
+        Cursor::new(self.clone(), layers, rows, bounds, direction)
     }
 
     /// The number of rows in the space, approximately.
     pub(crate) fn approximate_len(&self, space: SpaceId) -> Result<u64> {
         use std::sync::atomic::Ordering;
-        let mut layers: SmallVec<[&Arc<SpaceVersions>; 2]> = SmallVec::new();
+        let mut layers: SmallVec<[(&Arc<Memtable>, &Arc<SpaceVersions>); 2]> = SmallVec::new();
         for memtable in &self.epoch.memtables {
             if let Some(versions) = memtable.spaces.get(space) {
                 if versions.is_dropped(self.ts) {
                     return Ok(0);
                 }
-                layers.push(versions);
+                layers.push((memtable, versions));
             }
         }
         if self.epoch.is_oldest_merged
@@ -155,11 +164,17 @@ impl Snapshot {
         }
         let base = self.epoch.tree.len(space)?;
         if base == 0 {
-            return Ok(layers.iter().map(|v| v.entries() as u64).sum());
+            let spilled = |memtable: &Memtable| {
+                let runs = memtable.runs();
+                runs.map_or(0, |runs| runs.entries(Some(space)))
+            };
+            let entries = layers.iter();
+            let entries = entries.map(|(memtable, v)| v.entries() as u64 + spilled(memtable));
+            return Ok(entries.sum());
         }
         let net: i64 = layers
             .iter()
-            .map(|v| v.net_rows.load(Ordering::Relaxed))
+            .map(|(_, v)| v.net_rows.load(Ordering::Relaxed))
             .sum();
         Ok(base.saturating_add_signed(net))
     }

@@ -6,6 +6,7 @@
 //! ├ tree.redb         the B-trees, as of the last checkpoint, every page with a checksum; has holes
 //! ├ log-…             the log since then
 //! ├ log.spare         the file for the next log segment
+//! ├ spill-…           what a large transaction has written; a start removes those of no commit
 //! └ ….unfinished      a file that isn't complete yet; a start removes it
 //! ```
 //!

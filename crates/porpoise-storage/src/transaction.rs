@@ -30,9 +30,10 @@ use crate::overlay::{Overlay, Savepoint, SharedOverlay, SpaceChange};
 use crate::prepared::{PreparedTransaction, Unprepared};
 use crate::reclaim::release_soon;
 use crate::snapshot::Snapshot;
+use crate::spill::SpillFile;
 use crate::store::Shared;
 use crate::uncommitted::Uncommitted;
-use crate::{CommitTs, Direction, LockError, Result, SpaceId, TxnId};
+use crate::{CommitTs, Direction, Error, LockError, Result, SpaceId, TxnId};
 
 /// A unit of work. Dropped without `commit`, it is rolled back.
 pub struct Transaction {
@@ -52,6 +53,27 @@ pub struct Transaction {
     /// The newest commit that it has read from before all could.
     rests_on: OnceCell<Arc<AtomicU64>>,
     confirms_reads: bool,
+    spilling: Spilling,
+}
+
+/// What a transaction knows of its writes in a file.
+struct Spilling {
+    /// `None` until it spills.
+    file: Option<Arc<SpillFile>>,
+    /// Beyond so many bytes in memory it does.
+    from_bytes: usize,
+    /// Why it couldn't.
+    failure: Option<Error>,
+}
+
+impl Spilling {
+    fn from(from_bytes: usize) -> Spilling {
+        Spilling {
+            file: None,
+            from_bytes,
+            failure: None,
+        }
+    }
 }
 
 /// How large the overlay is: asked for at every row.
@@ -73,6 +95,7 @@ impl OverlaySize {
 impl Transaction {
     pub(crate) fn new(shared: Arc<Shared>, id: TxnId) -> Transaction {
         Transaction {
+            spilling: Spilling::from(shared.spill_bytes),
             shared,
             id,
             view: OnceCell::new(),
@@ -113,7 +136,8 @@ impl Transaction {
         self.locks.len()
     }
 
-    /// How many bytes its writes and locks take until it ends, COMMIT's log record included. What
+    /// How many bytes of memory its writes and locks take until it ends, COMMIT's log record
+    /// included. What
     /// is undone doesn't count any more, unless the writes are so many that they have a memtable: that
     /// keeps its memory to the end.
     #[inline]
@@ -174,9 +198,9 @@ impl Transaction {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         if let Some(own) = &self.overlay
-            && let Some(value) = own.0.read().get(space, key)
+            && let Some(value) = own.0.read().get(space, key)?
         {
-            return Ok(value.map(read));
+            return Ok(value.map(|value| read(&value)));
         }
         match &self.uncommitted {
             None => self.read_view().get(space, key, read),
@@ -192,7 +216,7 @@ impl Transaction {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Cursor> {
-        let own = self.own_layer(space);
+        let own = self.own_layers(space);
         match &self.uncommitted {
             None => {
                 let view = self.read_view();
@@ -210,9 +234,9 @@ impl Transaction {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         if let Some(own) = &self.overlay
-            && let Some(value) = own.0.read().get(space, key)
+            && let Some(value) = own.0.read().get(space, key)?
         {
-            return Ok(value.map(read));
+            return Ok(value.map(|value| read(&value)));
         }
         self.get_settled(space, key, read)
     }
@@ -246,7 +270,7 @@ impl Transaction {
         direction: Direction,
     ) -> Result<Cursor> {
         if self.confirms_reads {
-            let own = self.own_layer(space);
+            let own = self.own_layers(space);
             let snapshot = self.shared.snapshot();
             return snapshot.range_under(own, None, space, bounds, direction);
         }
@@ -255,7 +279,7 @@ impl Transaction {
             published,
             newest_seen: Arc::clone(self.newest_seen()),
         });
-        let own = self.own_layer(space);
+        let own = self.own_layers(space);
         snapshot.range_under(own, unpublished, space, bounds, direction)
     }
 
@@ -302,8 +326,12 @@ impl Transaction {
             .then(|| self.shared.await_queued(self.rests_on()))
     }
 
-    fn own_layer(&self, space: SpaceId) -> Option<Layer> {
-        self.overlay.as_ref()?.0.read().layer(space)
+    fn own_layers(&self, space: SpaceId) -> impl Iterator<Item = Layer> + use<> {
+        let layers = match &self.overlay {
+            Some(own) => own.0.read().layers(space),
+            None => [None, None],
+        };
+        layers.into_iter().flatten()
     }
 
     // ── Writes ───────────────────────────────────────────────────────────────────────────────
@@ -324,6 +352,52 @@ impl Transaction {
             overlay.enlarge(self.shared.epoch.load().tree.cache());
         }
         self.size = OverlaySize::of(&overlay);
+        let bytes = overlay.bytes_to_spill();
+        drop(overlay);
+        if bytes > self.spilling.from_bytes {
+            self.spill();
+        }
+    }
+
+    /// Writes what is in memory to a file.
+    #[cold]
+    fn spill(&mut self) {
+        let Some(own) = &self.overlay else { return };
+        let file = match &self.spilling.file {
+            Some(file) => Ok(Arc::clone(file)),
+            None => self.shared.create_spill_file(),
+        };
+        let spilled = file.and_then(|file| {
+            self.shared.spill(own, &file)?;
+            Ok(file)
+        });
+        match spilled {
+            Ok(file) => self.spilling.file = Some(file),
+            Err(error) => {
+                // Not tried again with each write.
+                self.spilling.from_bytes = self.spilling.from_bytes.saturating_mul(2);
+                self.spilling.failure = Some(error);
+            }
+        }
+        self.size = OverlaySize::of(&own.0.read());
+    }
+
+    /// Why writes that memory shall not hold could not be written to a file, once for each time. What
+    /// was written stays in memory: the statement is to be rolled back.
+    #[inline]
+    pub fn take_spill_failure(&mut self) -> Option<Error> {
+        self.spilling.failure.take()
+    }
+
+    /// Has all that it writes stay in memory: for one that is to be [prepared](Transaction::prepare).
+    pub fn stay_in_memory(&mut self) {
+        self.spilling.from_bytes = usize::MAX;
+    }
+
+    /// Whether some of its writes are in a file.
+    pub fn has_spilled(&self) -> bool {
+        let own = self.overlay.as_ref();
+        own.is_some_and(|own| own.0.read().runs().is_some())
     }
 
     /// Writes a row, whether it exists or not.
@@ -405,10 +479,15 @@ impl Transaction {
             let undone = std::mem::take(&mut *own.0.write());
             undone.discard();
             self.has_savepoint.set(false);
+            self.spilling.file = None;
         } else {
             while own.0.write().roll_back(savepoint, PART) {}
         }
         self.size = OverlaySize::of(&own.0.read());
+        self.spilling.failure = None;
+        if self.spilling.from_bytes < usize::MAX {
+            self.spilling.from_bytes = self.shared.spill_bytes;
+        }
     }
 
     /// Hands the writes to the log as one commit, and releases the row locks. Others see the writes
@@ -432,7 +511,17 @@ impl Transaction {
     ///
     /// # Errors
     /// Those of [`commit`](Transaction::commit), and of the disk.
+    /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge) if it has
+    /// [spilled](Transaction::has_spilled).
     pub fn prepare(mut self, place: (SpaceId, &[u8]), label: &[u8]) -> Result<PreparedTransaction> {
+        if let Some(own) = &self.overlay
+            && let Some(runs) = own.0.read().runs()
+        {
+            return Err(Error::TransactionTooLarge {
+                bytes: runs.bytes(),
+                limit: self.shared.spill_bytes as u64,
+            });
+        }
         let unprepared = Unprepared {
             shared: Arc::clone(&self.shared),
             id: self.id,

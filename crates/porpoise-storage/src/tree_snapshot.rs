@@ -139,6 +139,8 @@ impl TreeSnapshot {
             };
             if versions.is_dropped_at_all() || self.damaged.has(number) {
                 space.blocks.clear();
+            } else if written.runs().is_some_and(|runs| runs.has(number)) {
+                space.blocks.forget_all();
             } else {
                 let rows = versions.newest();
                 space.blocks.refresh(number, &self.cache, rows);

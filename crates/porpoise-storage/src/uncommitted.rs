@@ -92,8 +92,8 @@ impl Uncommitted {
     ) -> Result<Option<R>> {
         for overlay in &self.overlays {
             let overlay = overlay.0.read();
-            if let Some(value) = overlay.get(space, key) {
-                return Ok(value.map(read));
+            if let Some(value) = overlay.get(space, key)? {
+                return Ok(value.map(|value| read(&value)));
             }
         }
         self.settled.get(space, key, read)
@@ -106,12 +106,12 @@ impl Uncommitted {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Cursor> {
-        self.range_under(None, space, bounds, direction)
+        self.range_under([], space, bounds, direction)
     }
 
     pub(crate) fn range_under(
         &self,
-        own: Option<Layer>,
+        own: impl IntoIterator<Item = Layer>,
         space: SpaceId,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,

@@ -139,14 +139,6 @@ impl VersionMap {
         written.0.pop();
     }
 
-    /// Takes all versions of a key out, as if it had never been written. Only for the map's one
-    /// writer.
-    pub fn clear(&self, key: &[u8]) {
-        if let Some(found) = self.get(key) {
-            found.at.clear();
-        }
-    }
-
     /// The last entry before the probe, beginning at one that is before it, and the one after that.
     fn walk_list(&self, probe: &Probe<'_>, from: EntryPtr) -> (EntryPtr, Option<EntryPtr>) {
         let mut before = from;
@@ -279,6 +271,12 @@ impl<'m> EntryRef<'m> {
     pub fn version(&self, ts: u64) -> Option<(u64, Option<&'m [u8]>)> {
         let version = self.at.visible(ts)?;
         Some((version.ts(), self.value_of(version)))
+    }
+
+    /// All versions, the newest first: each with its timestamp.
+    pub fn versions(self) -> impl Iterator<Item = (u64, Option<&'m [u8]>)> {
+        let versions = std::iter::successors(self.at.newest(), VersionPtr::older);
+        versions.map(move |version| (version.ts(), self.value_of(version)))
     }
 
     fn value_of(&self, version: VersionPtr) -> Option<&'m [u8]> {

@@ -298,3 +298,22 @@ proptest! {
         run(options, steps);
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+
+    /// With its second or third write a transaction goes on in a file, and from then on with each
+    /// or every few.
+    #[test]
+    fn transactions_that_spill_do_what_the_model_does(
+        spill_bytes in 1usize..600,
+        steps in proptest::collection::vec(step(), 1..200),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = Options::path(folder.path());
+        options.log_segment_bytes = 4096;
+        options.checkpoint_version_bytes = 200;
+        options.spill_bytes = spill_bytes;
+        run(options, steps);
+    }
+}

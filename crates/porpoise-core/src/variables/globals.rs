@@ -268,6 +268,15 @@ impl GlobalVariables {
         self.get_u64("innodb_buffer_pool_size") as usize
     }
 
+    /// `transaction_memory_size`: with more bytes of writes in memory a transaction goes on in a
+    /// file. Half of the cache, unless it is set.
+    pub fn transaction_bytes(&self) -> usize {
+        match self.get_u64("transaction_memory_size") as usize {
+            0 => self.cache_bytes() / 2,
+            bytes => bytes,
+        }
+    }
+
     /// `innodb_redo_log_capacity`: how much log is written before a checkpoint drops it.
     pub fn log_bytes(&self) -> u64 {
         self.get_u64("innodb_redo_log_capacity")

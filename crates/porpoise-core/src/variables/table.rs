@@ -1043,6 +1043,7 @@ pub static VARIABLES: &[Variable] = &[
         "REPEATABLE-READ",
         |s, v| s.isolation = Isolation::by_name(text(v)).unwrap_or_default(),
     ),
+    row("transaction_memory_size", Global, int(0, U64), "0", AtStart),
     row(
         "transaction_prealloc_size",
         Both,

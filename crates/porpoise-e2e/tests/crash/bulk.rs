@@ -3,12 +3,14 @@
 //! One client goes at random along the arrows, again and again:
 //!
 //! ```text
-//!             CREATE … SELECT                      TRUNCATE
+//!             CREATE … SELECT                      TRUNCATE, DELETE
 //!  no table ◄─────────────────► a table, all rows ◄──────────────────────────► a table, no rows
 //!                DROP             │           ▲     INSERT … SELECT, LOAD DATA
 //!                                 └───────────┘
-//!                     ADD INDEX, DROP INDEX, another primary key
+//!             ADD INDEX, DROP INDEX, another primary key, UPDATE of all rows
 //! ```
+//!
+//! UPDATE and DELETE write more than memory is to hold.
 //!
 //! The rows come to more than what goes through the log, so that new tables, copies and indexes are
 //! filled beside it, with keys that ascend or are sorted first. After the kill the table must be
@@ -59,6 +61,8 @@ struct Shape {
     primary: Key,
     is_indexed: bool,
     is_full: bool,
+    /// An UPDATE has made capitals of its letters.
+    is_upper: bool,
 }
 
 /// The table, if there is one.
@@ -88,13 +92,20 @@ fn steps(state: State, file: &Path) -> Vec<Step> {
                 primary,
                 is_indexed,
                 is_full: true,
+                is_upper: false,
             };
             step("CREATE … SELECT", sql, Some(shape))
         };
         let shapes = [Key::Id, Key::Number].map(|key| [(key, false), (key, true)]);
         return shapes.into_iter().flatten().map(create).collect();
     };
-    let filled = |is_full| Some(Shape { is_full, ..shape });
+    let filled = |is_full| {
+        Some(Shape {
+            is_full,
+            is_upper: false,
+            ..shape
+        })
+    };
     if !shape.is_full {
         let load = format!("LOAD DATA INFILE '{}' INTO TABLE bulk.t", file.display());
         let insert = "INSERT INTO bulk.t SELECT * FROM bulk.source".to_owned();
@@ -111,6 +122,12 @@ fn steps(state: State, file: &Path) -> Vec<Step> {
         is_indexed: !shape.is_indexed,
         ..shape
     };
+    let case = if shape.is_upper { "LOWER" } else { "UPPER" };
+    let update = format!("UPDATE bulk.t SET pad = {case}(pad)");
+    let updated = Shape {
+        is_upper: !shape.is_upper,
+        ..shape
+    };
     let primary = shape.primary.other();
     let copy = format!(
         "ALTER TABLE bulk.t DROP PRIMARY KEY, ADD PRIMARY KEY ({})",
@@ -119,6 +136,8 @@ fn steps(state: State, file: &Path) -> Vec<Step> {
     vec![
         step(name, format!("ALTER TABLE bulk.t {change}"), Some(indexed)),
         step("ALTER", copy, Some(Shape { primary, ..shape })),
+        step("UPDATE", update, Some(updated)),
+        step("DELETE", "DELETE FROM bulk.t".to_owned(), filled(false)),
         step("TRUNCATE", "TRUNCATE bulk.t".to_owned(), filled(false)),
         step("DROP", "DROP TABLE bulk.t".to_owned(), None),
     ]
@@ -150,14 +169,19 @@ fn state_of(client: &mut Client) -> Result<State, String> {
         other => return Err(format!("the primary key is {other:?}")),
     };
     let is_indexed = column_of("by_pad").is_some();
-    let sums = "SELECT COUNT(*), SUM(id), SUM(n), SUM(CRC32(CONCAT_WS(',', id, n, pad))) FROM bulk";
-    let mut read = vec![client.must_rows(&format!("{sums}.t FORCE INDEX (PRIMARY)"))?];
+    let sums = |pad: &str, table: &str| {
+        let crc = format!("SUM(CRC32(CONCAT_WS(',', id, n, {pad})))");
+        format!("SELECT COUNT(*), SUM(id), SUM(n), {crc} FROM bulk.{table}")
+    };
+    let mut read = vec![client.must_rows(&sums("pad", "t FORCE INDEX (PRIMARY)"))?];
     if is_indexed {
-        let by_index = format!("{sums}.t FORCE INDEX (by_pad) WHERE pad >= ''");
+        let by_index = sums("pad", "t FORCE INDEX (by_pad) WHERE pad >= ''");
         read.push(client.must_rows(&by_index)?);
     }
-    let all = client.must_rows(&format!("{sums}.source"))?;
-    let is_full = read[0] == all;
+    let all = client.must_rows(&sums("pad", "source"))?;
+    let upper = client.must_rows(&sums("UPPER(pad)", "source"))?;
+    let is_upper = read[0] == upper;
+    let is_full = is_upper || read[0] == all;
     let is_empty = read[0][0][0] == "0";
     if read.iter().any(|one| *one != read[0]) || !(is_full || is_empty) {
         return Err(format!("there are {read:?} of {all:?}"));
@@ -166,6 +190,7 @@ fn state_of(client: &mut Client) -> Result<State, String> {
         primary,
         is_indexed,
         is_full,
+        is_upper,
     }))
 }
 

@@ -8,8 +8,13 @@ use porpoise_e2e::server::{self, Product};
 use porpoise_e2e::wire::{Address, Error, Reply, Wire};
 
 const START_SECONDS_MAX: u64 = 60;
-/// The smallest value, so that checkpoints come often.
-const OPTIONS: &[&str] = &["--innodb-redo-log-capacity=8388608"];
+/// The smallest value of the first, so that checkpoints come often; and a small one of the second, so
+/// that large transactions go on in files.
+const PORPOISE_OPTIONS: &[&str] = &[
+    "--innodb-redo-log-capacity=8388608",
+    "--transaction-memory-size=1M",
+];
+const MYSQL_OPTIONS: &[&str] = &["--innodb-redo-log-capacity=8388608"];
 const MARIADB_OPTIONS: &[&str] = &["--innodb-log-file-size=4M", "--innodb-buffer-pool-size=32M"];
 /// The errors after which a transaction is rolled back and tried again: lock wait timeout,
 /// deadlock, a table that changed under a snapshot.
@@ -58,7 +63,8 @@ impl Victim {
         let child = command
             .arg(format!("--socket={}", self.socket.display()))
             .args(match self.product {
-                Product::Porpoise | Product::MySql => OPTIONS,
+                Product::Porpoise => PORPOISE_OPTIONS,
+                Product::MySql => MYSQL_OPTIONS,
                 Product::MariaDb => MARIADB_OPTIONS,
             })
             .arg("--skip-networking")

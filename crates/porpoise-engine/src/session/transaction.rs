@@ -43,18 +43,27 @@ pub(crate) struct TransactionState {
     pub tables: HeldTables<TableState>,
 }
 
+/// Begins a storage transaction. What a branch writes stays in memory until it is prepared.
+fn begin_storage(shared: &Shared, state: &SessionState, is_branch: bool) -> SessionTransaction {
+    let mut storage = SessionTransaction::begin(shared, state);
+    if is_branch {
+        storage.stay_in_memory();
+    }
+    storage
+}
+
 impl TransactionState {
     /// The storage transaction, begun now if there is none.
     pub fn storage(&mut self, shared: &Shared, state: &SessionState) -> &mut SessionTransaction {
-        self.storage
-            .get_or_insert_with(|| SessionTransaction::begin(shared, state))
+        let xa = &self.xa;
+        let begin = || begin_storage(shared, state, xa.is_some());
+        self.storage.get_or_insert_with(begin)
     }
 
     /// The storage transaction, taken out for a statement that writes through it.
     pub fn take_storage(&mut self, shared: &Shared, state: &SessionState) -> SessionTransaction {
-        self.storage
-            .take()
-            .unwrap_or_else(|| SessionTransaction::begin(shared, state))
+        let storage = self.storage.take();
+        storage.unwrap_or_else(|| begin_storage(shared, state, self.xa.is_some()))
     }
 
     /// Ends it by a commit. `None` where there was nothing to commit, and all that was read is

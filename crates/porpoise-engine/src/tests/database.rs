@@ -110,7 +110,12 @@ impl Db {
 
     /// One that lies in a folder.
     pub fn in_folder(folder: &Path) -> Db {
-        Db::open(Location::Path(folder.join("data")), &[])
+        Db::in_folder_with(folder, &[])
+    }
+
+    /// As [`Db::in_folder`], with variables set.
+    pub fn in_folder_with(folder: &Path, variables: &[(&str, &str)]) -> Db {
+        Db::open(Location::Path(folder.join("data")), variables)
     }
 
     fn open(location: Location, variables: &[(&str, &str)]) -> Db {

@@ -245,3 +245,90 @@ fn a_killed_change_gives_its_memory_back() {
     assert_eq!((used(&db), used_by_all(&db)), (0, 0));
     assert_eq!(db.rows("SELECT COUNT(*) FROM sink"), ["1"]);
 }
+
+/// A server whose transactions go on in a file with 100,000 bytes.
+fn spilling_database(folder: &std::path::Path) -> Db {
+    let memory = [
+        ("transaction_memory_size", "100000"),
+        ("innodb_redo_log_capacity", "8388608"),
+    ];
+    let mut db = Db::in_folder_with(folder, &memory);
+    db.run("SET cte_max_recursion_depth = 100000");
+    db.run(
+        "CREATE TABLE items (id INT PRIMARY KEY, k INT, u INT, filler CHAR(100), KEY (k), UNIQUE KEY (u))",
+    );
+    db.run(
+        "INSERT INTO items WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
+         SELECT i, i, i, REPEAT('x', 100) FROM n",
+    );
+    db
+}
+
+fn spill_files(folder: &std::path::Path) -> usize {
+    let names = std::fs::read_dir(folder.join("data")).expect("a folder");
+    let names = names.map(|entry| entry.expect("an entry").file_name());
+    names
+        .filter(|name| name.to_string_lossy().starts_with("spill-"))
+        .count()
+}
+
+#[test]
+fn a_transaction_that_goes_on_in_a_file_reads_its_own_writes_and_can_go_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut db = spilling_database(folder.path());
+    let sums = "SELECT COUNT(*), SUM(k), SUM(u), SUM(LENGTH(filler)) FROM items";
+    let by_index = "SELECT COUNT(*), MIN(k), MAX(k) FROM items FORCE INDEX (k) WHERE k > 0";
+    let before = db.rows(sums);
+    assert_eq!(before, ["60000|1800030000|1800030000|6000000"]);
+    db.run("BEGIN");
+    db.run("UPDATE items SET k = k + 1");
+    assert!(spill_files(folder.path()) > 0);
+    let after = ["60000|1800090000|1800030000|6000000"];
+    assert_eq!(db.rows(sums), after);
+    assert_eq!(db.rows(by_index), ["60000|2|60001"]);
+    let mut other = beside(&db);
+    assert_eq!(other.rows(sums), before);
+    other.run("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+    assert_eq!(other.rows(sums), after);
+    db.run("SAVEPOINT a");
+    // A statement that fails in the midst, and one that is undone.
+    db.fails(
+        "UPDATE items SET u = IF(id = 59999, 60000, u), filler = 'y' ORDER BY id",
+        1062,
+    );
+    assert_eq!(db.rows(sums), after);
+    db.run("DELETE FROM items WHERE id % 2 = 0");
+    assert_eq!(db.rows("SELECT COUNT(*) FROM items"), ["30000"]);
+    db.run("ROLLBACK TO a");
+    assert_eq!(db.rows(sums), after);
+    assert_eq!(db.rows(by_index), ["60000|2|60001"]);
+    db.run("UPDATE items SET filler = 'z' WHERE id <= 10");
+    db.run("COMMIT");
+    let committed = ["60000|1800090000|1800030000|5999010"];
+    assert_eq!(other.rows(sums), committed);
+    db.run("BEGIN");
+    db.run("UPDATE items SET u = u + 100000, filler = 'w'");
+    db.run("ROLLBACK");
+    assert_eq!(db.rows(sums), committed);
+    assert_eq!(db.rows("CHECK TABLE items"), ["d.items|check|status|OK"]);
+    db.run("UPDATE items SET u = u + 100000");
+    db.run("DELETE FROM items WHERE id > 30000");
+    let last = ["30000|450045000|3450015000|2999010"];
+    assert_eq!(db.rows(sums), last);
+    drop((db, other));
+    let mut db = Db::in_folder_with(folder.path(), &[]);
+    assert_eq!(db.rows(sums), last);
+    assert_eq!(db.rows("CHECK TABLE items"), ["d.items|check|status|OK"]);
+}
+
+#[test]
+fn an_xa_branch_stays_in_memory_until_it_is_prepared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut db = spilling_database(folder.path());
+    db.run("XA START 'a'");
+    db.run("UPDATE items SET k = k + 1");
+    db.run("XA END 'a'");
+    db.run("XA PREPARE 'a'");
+    db.run("XA COMMIT 'a'");
+    assert_eq!(db.rows("SELECT SUM(k) FROM items"), ["1800090000"]);
+}

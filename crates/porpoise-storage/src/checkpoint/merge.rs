@@ -1,5 +1,6 @@
-//! One redb transaction that merges a memtable into the tree.
+//! One redb transaction that merges a memtable into the tree, behind those that merge what was spilled.
 
+use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
 use redb::WriteTransaction;
@@ -7,12 +8,13 @@ use redb::WriteTransaction;
 use super::pace::Steps;
 use super::tree_state::{TreeState, write_state};
 use crate::memtable::{Memtable, SpaceVersions};
+use crate::spill::{Runs, RunsCursor};
 use crate::store::{Counter, Shared};
 use crate::tree::Tree;
 use crate::tree::tables::{COUNTERS, DAMAGED};
 use crate::tree_file::catch_panic;
 use crate::tree_snapshot::{definition, table_name};
-use crate::{Error, Result, SpaceId};
+use crate::{Direction, Error, Result, SpaceId};
 
 /// Why a merge failed, and in which space, if it was in one.
 pub(super) struct MergeError {
@@ -39,6 +41,9 @@ pub(super) fn merge(
 ) -> Result<(), MergeError> {
     let mut space_in_progress = None;
     let mut steps = Steps::of(shared, memtable.entries());
+    if let Some(runs) = memtable.runs() {
+        merge_runs(shared, tree, (memtable, runs), &mut steps)?;
+    }
     let merged = catch_panic(|| {
         let writing = tree.begin_write()?;
         for (space, versions) in memtable.spaces.iter() {
@@ -64,8 +69,84 @@ pub(super) fn merge(
         space: space_in_progress,
     })?;
     note_counters(shared, counters);
+    shared.is_partly_merged.store(false, Ordering::Release);
     Ok(())
 }
+
+/// Writes what a commit has spilled, in redb transactions of their own.
+fn merge_runs(
+    shared: &Shared,
+    tree: &Tree,
+    (memtable, runs): (&Memtable, &Runs),
+    steps: &mut Steps<'_>,
+) -> Result<(), MergeError> {
+    for space in runs.spaces() {
+        let versions = memtable.spaces.get(space);
+        if versions.is_some_and(|versions| versions.is_dropped_at_all()) {
+            continue;
+        }
+        let damage = shared.damaged.get(space);
+        let mut rows = RunsCursor::new(runs, space, ALL, Direction::Forward)?;
+        while rows.current().is_some() {
+            shared.is_partly_merged.store(true, Ordering::Release);
+            let mut is_in_space = false;
+            let written = catch_panic(|| {
+                let writing = tree.begin_write()?;
+                if let Some(error) = &damage {
+                    note_damage(&writing, space, error)?;
+                }
+                let name = match damage {
+                    None => table_name(space),
+                    Some(_) => side_table_name(space),
+                };
+                let mut table = writing.open_table(definition(&name))?;
+                is_in_space = true;
+                write_slice(shared, &mut table, &mut rows, damage.is_some(), steps)?;
+                is_in_space = false;
+                drop(table);
+                writing.commit()?;
+                Ok(())
+            });
+            written.map_err(|error| MergeError {
+                error,
+                space: (is_in_space && damage.is_none()).then_some(space),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+
+/// Writes rows until they are enough for one redb transaction, which remembers each page that it
+/// replaces.
+fn write_slice(
+    shared: &Shared,
+    table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
+    rows: &mut RunsCursor,
+    is_side_table: bool,
+    steps: &mut Steps<'_>,
+) -> Result<()> {
+    let (mut bytes, slice_bytes) = (0, SLICE_MEMTABLES * shared.memtable_bytes());
+    let mut side_row = Vec::new();
+    while let Some((key, value)) = rows.current() {
+        match value {
+            _ if is_side_table => table.insert(key, as_side_row(&mut side_row, value))?,
+            Some(value) => table.insert(key, value)?,
+            None => table.remove(key)?,
+        };
+        bytes += key.len() + value.map_or(0, <[u8]>::len);
+        steps.step();
+        rows.advance()?;
+        if bytes > slice_bytes {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// So many bytes of rows as this many memtables have, when a checkpoint is due, are one slice.
+const SLICE_MEMTABLES: usize = 16;
 
 /// Writes a space's newest rows. `in_progress` names the space while its own pages are being
 /// changed.
@@ -104,10 +185,7 @@ fn write_side_table(
     versions: &SpaceVersions,
     error: &Error,
 ) -> Result<()> {
-    if let Error::Damaged(place) = error {
-        let mut damaged = writing.open_table(DAMAGED)?;
-        damaged.insert(space.0, (place.offset, place.what.as_str()))?;
-    }
+    note_damage(writing, space, error)?;
     let name = side_table_name(space);
     if versions.is_dropped_at_all() {
         writing.delete_table(definition(&name))?;
@@ -116,12 +194,25 @@ fn write_side_table(
     let mut kept = writing.open_table(definition(&name))?;
     let mut row = Vec::new();
     for (key, value) in versions.newest() {
-        row.clear();
-        row.push(u8::from(value.is_some()));
-        row.extend_from_slice(value.unwrap_or_default());
-        kept.insert(key, &row[..])?;
+        kept.insert(key, as_side_row(&mut row, value))?;
     }
     Ok(())
+}
+
+fn note_damage(writing: &WriteTransaction, space: SpaceId, error: &Error) -> Result<()> {
+    if let Error::Damaged(place) = error {
+        let mut damaged = writing.open_table(DAMAGED)?;
+        damaged.insert(space.0, (place.offset, place.what.as_str()))?;
+    }
+    Ok(())
+}
+
+/// What a side table has of a row.
+fn as_side_row<'b>(buffer: &'b mut Vec<u8>, value: Option<&[u8]>) -> &'b [u8] {
+    buffer.clear();
+    buffer.push(u8::from(value.is_some()));
+    buffer.extend_from_slice(value.unwrap_or_default());
+    buffer
 }
 
 /// The table with the rows that a damaged space can't take.

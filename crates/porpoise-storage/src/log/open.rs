@@ -16,6 +16,23 @@ use super::tail::LogTail;
 use crate::disk::{Disk, Metadata};
 use crate::{CommitTs, Error, Lsn, Result, StoreId};
 
+/// A commit's record, as a start reads it.
+pub(crate) struct Replayed<'r> {
+    pub ts: CommitTs,
+    /// The position behind it.
+    pub end: Lsn,
+    pub payload: &'r [u8],
+    file: &'r SegmentFile,
+    offset: u64,
+}
+
+impl Replayed<'_> {
+    /// The error for a record that makes no sense.
+    pub fn corrupt(&self, what: String) -> Error {
+        self.file.corrupt(self.offset, what)
+    }
+}
+
 /// Reads the log from a position on, gives each commit to `replay`, cuts a torn tail, and leaves
 /// the log ready to be written to.
 ///
@@ -27,7 +44,7 @@ pub(crate) fn open_log(
     id: StoreId,
     segment_bytes: u64,
     from: Lsn,
-    replay: impl FnMut(CommitTs, &[u8]) -> Result<(), String>,
+    replay: impl FnMut(Replayed<'_>) -> Result<()>,
 ) -> Result<(LogFiles, LogTail)> {
     let mut files = LogFiles::new(disk, folder, id, segment_bytes)?;
     remove_unfinished(&**disk, folder)?;
@@ -82,7 +99,7 @@ fn replay_segments(
     folder: &Path,
     id: StoreId,
     from: Lsn,
-    mut replay: impl FnMut(CommitTs, &[u8]) -> Result<(), String>,
+    mut replay: impl FnMut(Replayed<'_>) -> Result<()>,
 ) -> Result<ReplayedLog> {
     let mut at = from.0;
     let mut marked = Lsn(0);
@@ -134,14 +151,20 @@ fn replay_records(
     file: &SegmentFile,
     bytes: &[u8],
     mut offset: u64,
-    replay: &mut impl FnMut(CommitTs, &[u8]) -> Result<(), String>,
+    replay: &mut impl FnMut(Replayed<'_>) -> Result<()>,
 ) -> Result<(u64, bool)> {
     while let Some(record) = Record::read(bytes, file.segment.start, offset) {
         offset += record_len(record.payload.len() as u64);
         if record.kind == KIND_SEAL {
             return Ok((offset, true));
         }
-        replay(record.ts, record.payload).map_err(|what| file.corrupt(offset, what))?;
+        replay(Replayed {
+            ts: record.ts,
+            end: Lsn(file.segment.start + offset),
+            payload: record.payload,
+            file,
+            offset,
+        })?;
     }
     Ok((offset, false))
 }

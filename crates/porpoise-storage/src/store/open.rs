@@ -1,34 +1,34 @@
 //! Opening a store: its folder, its tree, and the replay of its log.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-
-use arc_swap::ArcSwap;
-use parking_lot::Mutex;
-use smallvec::smallvec;
 
 use super::background::{self, Signal};
 use super::shared::{CheckpointLimits, counter_of};
 use super::{Counter, Shared, Store, StoreInner};
 use crate::blocks::BlockCache;
 use crate::checkpoint::{OpenedTree, Pace, TreeState, open_tree};
-use crate::disk::{Disk, LockOutcome, Metadata};
+use crate::disk::{Disk, LockOutcome, Metadata, OpenMode};
 use crate::first_start::{self, TREE, current_if_empty};
 use crate::group_commit::GroupCommit;
 use crate::locks::LockTable;
-use crate::log::{LogFiles, LogTail, open_log, sync_folder};
+use crate::log::{LogFiles, LogTail, Replayed, open_log, sync_folder};
 use crate::memtable::Memtable;
 use crate::options::{Background, Location, Options};
 use crate::payload::{Operation, decode};
 use crate::snapshot::Epoch;
 use crate::space_table::SpaceTable;
+use crate::spill::{self, Run, RunPart, RunPlace, Runs, SpillFile, spill_name};
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
 use crate::tree_snapshot::TreeSnapshot;
 use crate::{CommitTs, Error, Lsn, Result, SpaceId};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 /// Held as long as this process has the folder to itself.
 pub(super) type FolderLock = Box<dyn Any + Send + Sync>;
@@ -59,8 +59,10 @@ impl Store {
         let snapshot = Arc::new(snapshot);
         cache.attach(&snapshot);
         let memtable = recovered.memtable;
+        let has_older = !recovered.older.is_empty();
+        let memtables = std::iter::once(Arc::clone(&memtable)).chain(recovered.older);
         let epoch = Epoch {
-            memtables: smallvec![Arc::clone(&memtable)],
+            memtables: memtables.collect(),
             tree: snapshot,
             is_oldest_merged: false,
         };
@@ -80,6 +82,12 @@ impl Store {
             disk: Arc::clone(&options.disk),
             background: options.background,
             tree_path,
+            spill_bytes: match folder {
+                Some(_) => options.spill_bytes,
+                None => usize::MAX,
+            },
+            next_spill: AtomicU64::new(recovered.next_spill),
+            is_partly_merged: AtomicBool::new(false),
             pace: Pace::default(),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),
@@ -98,6 +106,9 @@ impl Store {
             checkpoint_done: Signal::default(),
         });
         shared.request_checkpoint_if_due();
+        if has_older {
+            shared.request_checkpoint();
+        }
         let threads = match options.background {
             Background::Threads => background::start(&shared)?,
             Background::Manual => Vec::new(),
@@ -122,6 +133,10 @@ struct Recovered {
     last_ts: CommitTs,
     /// The commits that the tree lacks.
     memtable: Arc<Memtable>,
+    /// Those up to the last one that has spilled, the newest first.
+    older: Vec<Arc<Memtable>>,
+    /// The number of the next file that a transaction spills to.
+    next_spill: u64,
     /// `None` for a store in memory.
     log: Option<(LogFiles, LogTail)>,
 }
@@ -139,25 +154,38 @@ fn recover(
         mut damaged,
     } = open_tree(tree, tree_path.unwrap_or(Path::new("")))?;
     damaged.checkpoint_read_tries = options.checkpoint_read_tries;
-    let memtable = Arc::new(Memtable::after(state.ts));
     let mut replay = Replay {
-        memtable: &memtable,
+        options,
+        folder,
+        memtable: Arc::new(Memtable::after(state.ts)),
+        older: Vec::new(),
+        spill_files: BTreeSet::new(),
         counters: counters_of_tree(counters),
         next_space: state.next_space,
         last_ts: state.ts,
+        end: state.lsn,
     };
+    let mut next_spill = 1;
     let log = match folder {
-        Some(folder) => Some(replay_log(options, folder, state.lsn, &mut replay)?),
+        Some(folder) => {
+            let log = replay_log(options, folder, state.lsn, &mut replay)?;
+            // Also those of files that are removed now.
+            next_spill = spill::next_number(&*options.disk, folder.path)?;
+            spill::remove_all_but(&*options.disk, folder.path, &replay.spill_files)?;
+            Some(log)
+        }
         None => None,
     };
-    memtable.publish(replay.last_ts);
+    replay.memtable.publish(replay.last_ts);
     Ok(Recovered {
         state,
         damaged,
         counters: replay.counters,
         next_space: replay.next_space,
         last_ts: replay.last_ts,
-        memtable: Arc::clone(&memtable),
+        memtable: replay.memtable,
+        older: replay.older,
+        next_spill,
         log,
     })
 }
@@ -201,7 +229,7 @@ fn replay_log(
         folder.tree_file.id(),
         options.log_segment_bytes,
         from,
-        |ts, payload: &[u8]| replay.apply(ts, payload),
+        |record| replay.apply(&record),
     )
 }
 
@@ -237,40 +265,129 @@ fn lock_folder(disk: &dyn Disk, folder: &Path) -> Result<FolderLock> {
     }
 }
 
-/// Puts the commits of the log into a memtable.
+/// Puts the commits of the log into memtables: one for each that has spilled, and one for those
+/// between two of these.
 struct Replay<'a> {
-    memtable: &'a Memtable,
+    options: &'a Options,
+    folder: Option<&'a OpenFolder<'a>>,
+    memtable: Arc<Memtable>,
+    /// The newest first.
+    older: Vec<Arc<Memtable>>,
+    /// The numbers of the files with what was spilled.
+    spill_files: BTreeSet<u64>,
     counters: SpaceTable<Counter>,
     next_space: u32,
     last_ts: CommitTs,
+    /// The position behind the last record.
+    end: Lsn,
 }
 
 impl Replay<'_> {
-    fn apply(&mut self, ts: CommitTs, payload: &[u8]) -> Result<(), String> {
+    fn apply(&mut self, record: &Replayed<'_>) -> Result<()> {
+        let ts = record.ts;
         if ts <= self.last_ts {
-            return Err(format!("commit {} follows commit {}", ts.0, self.last_ts.0));
+            let what = format!("commit {} follows commit {}", ts.0, self.last_ts.0);
+            return Err(record.corrupt(what));
         }
-        for operation in decode(payload) {
-            let (space, write, net_rows) = match operation? {
-                Operation::Put { space, key, value } => (space, Some((key, Some(value))), 0),
-                Operation::Delete { space, key } => (space, Some((key, None)), 0),
-                Operation::Rows { space, net } => (space, None, net),
-                Operation::Create { space } => (space, None, 0),
-                Operation::Drop { space } => {
-                    self.memtable.space(space).drop_at(ts);
-                    (space, None, 0)
-                }
-                Operation::Counter { space, value } => {
-                    counter_of(&self.counters, space)
-                        .value
-                        .fetch_max(value, Ordering::Relaxed);
-                    continue;
-                }
-            };
-            self.memtable.insert(space, ts, net_rows, write);
-            self.next_space = self.next_space.max(space.0.saturating_add(1));
+        let mut places = Vec::new();
+        for operation in decode(record.payload) {
+            match operation.map_err(|what| record.corrupt(what))? {
+                Operation::Run { file, place, up_to } => places.push((file, place, up_to)),
+                // They come first.
+                _ => break,
+            }
+        }
+        if !places.is_empty() {
+            let runs = self.open_runs(&places)?;
+            let next = Arc::new(Memtable::after(ts));
+            self.begin_memtable(next);
+            // Readers look at runs where the memtable has the space.
+            for space in runs.spaces() {
+                self.memtable.space(space);
+                self.note_space(space);
+            }
+            self.memtable.set_runs(Arc::new(runs));
+        }
+        for operation in decode(record.payload) {
+            self.apply_operation(ts, operation.map_err(|what| record.corrupt(what))?);
         }
         self.last_ts = ts;
+        self.end = record.end;
+        if !places.is_empty() {
+            self.memtable.seal(ts, record.end);
+            self.begin_memtable(Arc::new(Memtable::after(ts)));
+        }
         Ok(())
+    }
+
+    fn apply_operation(&mut self, ts: CommitTs, operation: Operation<'_>) {
+        let (space, write, net_rows) = match operation {
+            Operation::Put { space, key, value } => (space, Some((key, Some(value))), 0),
+            Operation::Delete { space, key } => (space, Some((key, None)), 0),
+            Operation::Rows { space, net } => (space, None, net),
+            Operation::Create { space } => (space, None, 0),
+            Operation::Drop { space } => {
+                self.memtable.space(space).drop_at(ts);
+                (space, None, 0)
+            }
+            Operation::Counter { space, value } => {
+                counter_of(&self.counters, space)
+                    .value
+                    .fetch_max(value, Ordering::Relaxed);
+                return;
+            }
+            Operation::Run { .. } => return,
+        };
+        self.memtable.insert(space, ts, net_rows, write);
+        self.note_space(space);
+    }
+
+    fn note_space(&mut self, space: SpaceId) {
+        self.next_space = self.next_space.max(space.0.saturating_add(1));
+    }
+
+    /// Has later commits go to another memtable, which this one is older than.
+    fn begin_memtable(&mut self, next: Arc<Memtable>) {
+        let before = std::mem::replace(&mut self.memtable, next);
+        if before.runs().is_none() {
+            before.publish(self.last_ts);
+            let _ = before.ends_at.set(self.end);
+        }
+        if !before.is_empty() {
+            self.older.insert(0, before);
+        }
+    }
+
+    /// What a commit has spilled, the newest run first.
+    fn open_runs(&mut self, places: &[(u64, RunPlace, u64)]) -> Result<Runs> {
+        let mut runs = Runs::default();
+        let mut last: Option<Arc<SpillFile>> = None;
+        for &(number, place, up_to) in places {
+            let file = match last.take().filter(|file| file.number == number) {
+                Some(file) => file,
+                None => self.open_spill_file(number)?,
+            };
+            let run = Arc::new(Run::open(&file, place)?);
+            last = Some(file);
+            runs.parts.push(RunPart { run, up_to });
+        }
+        Ok(runs)
+    }
+
+    fn open_spill_file(&mut self, number: u64) -> Result<Arc<SpillFile>> {
+        let folder = self.folder.ok_or(Error::Closed)?;
+        let path = folder.path.join(spill_name(number));
+        let disk = &self.options.disk;
+        let file = disk.open(&path, OpenMode::Existing);
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                Error::corrupt(&path, 0, "it is missing, yet the log has a commit with it")
+            }
+            _ => Error::io("open", &path)(error),
+        })?;
+        self.spill_files.insert(number);
+        let id = folder.tree_file.id();
+        let disk = Some(Arc::clone(disk));
+        Ok(Arc::new(SpillFile::committed(disk, file, path, number, id)))
     }
 }

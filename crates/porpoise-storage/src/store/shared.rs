@@ -1,7 +1,7 @@
 //! What all transactions and background threads of a store share.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,6 +22,7 @@ use crate::overlay::{Overlay, SharedOverlay};
 use crate::payload::{LargeCommit, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
+use crate::spill::SpillFile;
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
 use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
@@ -54,6 +55,12 @@ pub(crate) struct Shared {
     pub background: Background,
     /// `None` for a store in memory.
     pub tree_path: Option<PathBuf>,
+    /// Beyond so many bytes in memory a transaction's writes go to a file.
+    pub spill_bytes: usize,
+    /// The number of the next such file.
+    pub(super) next_spill: AtomicU64,
+    /// A checkpoint has written a part of a commit to the tree, and not yet all of it.
+    pub is_partly_merged: AtomicBool,
     pub pace: Pace,
     pub(super) next_txn: AtomicU64,
     pub(super) flush: FlushPolicy,
@@ -142,10 +149,17 @@ impl Shared {
         let admitted = self
             .group
             .check_writable()
+            .and_then(|()| match &overlay {
+                Some(overlay) => self.spill_rest(overlay),
+                None => Ok(()),
+            })
             .and_then(|()| self.payload(overlay.as_ref(), &counters));
         let payload = match admitted {
             Ok(payload) => payload,
             Err(error) => {
+                if let Some(runs) = overlay.as_ref().and_then(|o| o.0.read().runs().cloned()) {
+                    runs.forget_file();
+                }
                 self.locks.release(locks);
                 return Err(error);
             }
@@ -155,6 +169,9 @@ impl Shared {
             let mut overlay = overlay.0.write();
             overlay.give_up_undo();
             own_memtable = overlay.large().cloned();
+            if let (Some(own), Some(runs)) = (&own_memtable, overlay.runs()) {
+                own.set_runs(Arc::clone(runs));
+            }
         }
         self.apply_backpressure();
         let need = Durability::of(self.flush.get());
@@ -183,6 +200,11 @@ impl Shared {
         need: Durability,
     ) -> Result<Commit> {
         let (writing, outcome) = (Cell::new(Some(writing)), Cell::new(None));
+        // A checkpoint may write a part of what was spilled to the tree: the log must have it by then.
+        let need = match own.runs() {
+            Some(_) => Durability::Synced,
+            None => need,
+        };
         self.locks.sleep_elsewhere(&|| {
             if let Some(writing) = writing.take() {
                 let own = Arc::clone(&own);
@@ -190,7 +212,46 @@ impl Shared {
             }
         });
         self.locks.release(locks);
-        outcome.into_inner().unwrap_or(Err(Error::Closed))
+        let outcome = outcome.into_inner().unwrap_or(Err(Error::Closed));
+        if let (Err(_), Some(runs)) = (&outcome, own.runs()) {
+            runs.forget_file();
+        }
+        outcome
+    }
+
+    /// A file for what a transaction spills.
+    pub fn create_spill_file(&self) -> Result<Arc<SpillFile>> {
+        let (Some(tree), Some(path)) = (&self.tree_file, &self.tree_path) else {
+            return Err(Error::Closed);
+        };
+        self.group.check_writable()?;
+        let number = self.next_spill.fetch_add(1, Ordering::Relaxed);
+        let folder = path.parent().unwrap_or(Path::new(""));
+        SpillFile::create(&self.disk, folder, number, tree.id()).map(Arc::new)
+    }
+
+    /// Writes what a transaction has in memory to the end of its file. On an error it still has it.
+    pub fn spill(&self, overlay: &SharedOverlay, file: &Arc<SpillFile>) -> Result<()> {
+        let run = overlay.0.read().write_run(file)?;
+        let epoch = self.epoch.load();
+        let freed = overlay.0.write().spilled(run, epoch.tree.cache());
+        drop(freed);
+        Ok(())
+    }
+
+    /// Has all of a transaction's writes be on disk that has spilled some.
+    fn spill_rest(&self, overlay: &SharedOverlay) -> Result<()> {
+        let file = match overlay.0.read().runs() {
+            Some(runs) => runs.file(),
+            None => return Ok(()),
+        };
+        let Some(file) = file else { return Ok(()) };
+        let outcome = Cell::new(Ok(()));
+        self.locks.sleep_elsewhere(&|| {
+            let spilled = self.spill(overlay, &file);
+            outcome.set(spilled.and_then(|()| file.sync_and_keep()));
+        });
+        outcome.into_inner()
     }
 
     /// A commit of nothing that is done when one is published that somebody has read from, and
@@ -246,7 +307,7 @@ impl Shared {
             return Payload::new(encode(&Overlay::default(), counters));
         };
         let writes = overlay.0.read();
-        if writes.large().is_none() {
+        if writes.large().is_none() || writes.runs().is_some() {
             return Payload::new(encode(&writes, counters));
         }
         drop(writes);

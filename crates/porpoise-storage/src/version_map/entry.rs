@@ -104,6 +104,11 @@ impl EntryPtr {
         at
     }
 
+    /// The newest version.
+    pub fn newest(&self) -> Option<VersionPtr> {
+        self.visible(u64::MAX)
+    }
+
     /// Takes the newest version out of the chain. Nobody else writes to it.
     pub fn pop(&self) {
         let newest = self.entry().newest.load(Ordering::Acquire);
@@ -111,13 +116,6 @@ impl EntryPtr {
             let older = newest.older().map_or(ptr::null_mut(), |at| at.0.as_ptr());
             self.entry().newest.store(older, Ordering::Release);
         }
-    }
-
-    /// Takes all versions out of the chain. Nobody else writes to it.
-    pub fn clear(&self) {
-        self.entry()
-            .newest
-            .store(ptr::null_mut(), Ordering::Release);
     }
 
     /// Adds a version to the chain. Of two of the same timestamp the later one is found.
@@ -184,7 +182,7 @@ impl VersionPtr {
     }
 
     #[inline]
-    fn older(&self) -> Option<VersionPtr> {
+    pub fn older(&self) -> Option<VersionPtr> {
         NonNull::new(self.version().older.load(Ordering::Acquire)).map(VersionPtr)
     }
 

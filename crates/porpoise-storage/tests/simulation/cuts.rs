@@ -21,6 +21,8 @@ const HISTORY: u64 = 40;
 /// One in so many commits is of a transaction with a memtable of its own.
 const LARGE_EVERY: u64 = 8;
 const LARGE_PADDING: usize = 1000;
+/// One in so many writes more than memory shall hold, and undoes a part of it.
+const SPILLS_EVERY: u64 = 16;
 
 pub fn empty_disk() -> SimDisk {
     let disk = SimDisk::new(1);
@@ -51,6 +53,16 @@ fn commit(store: &Store, number: u64) -> Result<(), Error> {
     }
     work.put(decade, &number.to_be_bytes(), b"");
     work.set_counter(SPACE, number);
+    if number % SPILLS_EVERY == 15 {
+        let savepoint = work.savepoint();
+        for key in 0..KEYS {
+            work.put(SPACE, &key.to_be_bytes(), &[0xff; LARGE_PADDING]);
+        }
+        work.rollback_to(savepoint);
+        for _ in 0..5 {
+            work.put(SPACE, &(number % KEYS).to_be_bytes(), &value);
+        }
+    }
     assert_eq!(work.is_large(), is_large);
     work.commit()?.wait()
 }
@@ -158,8 +170,12 @@ fn a_cut_at_any_place_loses_nothing() {
     let disk = empty_disk();
     let acknowledged = Arc::new(Mutex::new(0));
     let cuts = Arc::new(Mutex::new(0));
+    let spilled = Arc::new(Mutex::new(0));
     let (me, seen, count) = (disk.clone(), Arc::clone(&acknowledged), Arc::clone(&cuts));
+    let writes_of_runs = Arc::clone(&spilled);
     disk.set_hook(Some(Box::new(move |operation: &Operation| {
+        let is_run = operation.what == "write" && operation.file.starts_with("spill-");
+        *writes_of_runs.lock().unwrap() += u32::from(is_run);
         let acknowledged = *seen.lock().unwrap();
         for cut in PowerCut::ALL {
             let after = me.after_cut(cut, operation.number);
@@ -179,6 +195,7 @@ fn a_cut_at_any_place_loses_nothing() {
     .unwrap();
     disk.set_hook(None);
     assert_eq!(*acknowledged.lock().unwrap(), HISTORY);
+    assert!(*spilled.lock().unwrap() > 6);
     eprintln!("{} cuts", cuts.lock().unwrap());
 }
 

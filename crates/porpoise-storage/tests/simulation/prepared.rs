@@ -41,6 +41,10 @@ impl Run {
             return;
         };
         drop(state);
+        if work.txn.has_spilled() {
+            // It can only be committed.
+            return self.put_back(work);
+        }
         let (txn, change, rests_on) = (work.txn, work.change, work.rests_on);
         let spaces_in_use = work.spaces_in_use;
         let logged = Change {

@@ -98,6 +98,8 @@ pub fn options(disk: &SimDisk) -> Options {
     options.cache_bytes = 96 << 10;
     // One that writes 2 KiB, as they are counted, commits as a memtable of its own.
     options.checkpoint_version_bytes = 1 << 10;
+    // With so much in memory it goes on in a file.
+    options.spill_bytes = 3000;
     options
 }
 
@@ -308,6 +310,12 @@ impl Run {
             if self.state().plan.seed % 2 == 1 {
                 // One of some five writes does.
                 options.checkpoint_version_bytes = 600;
+            }
+            match self.state().plan.seed % 4 {
+                // One that has a memtable of its own goes on in a file.
+                0 | 1 => options.spill_bytes = 700,
+                2 => options.spill_bytes = usize::MAX,
+                _ => {}
             }
             let opened = Store::open(&options);
             self.state().call = StoreCall::None;

@@ -439,7 +439,9 @@ impl Run {
         let call = state.call;
         // Another thread would wait until the tree is free.
         let keeps_tree = matches!(call, StoreCall::Checkpoint | StoreCall::Shrink);
-        if state.depth > 0 && keeps_tree && work.txn.is_large() {
+        // It is synced whatever the policy, and waits for the sync under way.
+        let is_synced = call == StoreCall::IdleSync && work.txn.has_spilled();
+        if state.depth > 0 && (keeps_tree && work.txn.is_large() || is_synced) {
             state.open.push(work);
             return;
         }

@@ -1,0 +1,140 @@
+//! The files that transactions' writes are spilled to.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::{Error, Result, StoreId};
+
+const PREFIX: &str = "spill-";
+
+/// The name of the file with a number.
+pub(crate) fn spill_name(number: u64) -> String {
+    format!("{PREFIX}{number:016x}")
+}
+
+fn number_in_name(name: &OsStr) -> Option<u64> {
+    let digits = name.to_str()?.strip_prefix(PREFIX)?;
+    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+fn numbers(disk: &dyn Disk, folder: &Path) -> Result<BTreeSet<u64>> {
+    let names = disk.list(folder).map_err(Error::io("read", folder))?;
+    Ok(names
+        .iter()
+        .filter_map(|name| number_in_name(name))
+        .collect())
+}
+
+/// A number that no file of the folder has.
+pub(crate) fn next_number(disk: &dyn Disk, folder: &Path) -> Result<u64> {
+    let highest = numbers(disk, folder)?.last().copied().unwrap_or(0);
+    Ok(highest + 1)
+}
+
+/// Removes the files of transactions that were never committed, or that the tree has: all but these.
+pub(crate) fn remove_all_but(disk: &dyn Disk, folder: &Path, needed: &BTreeSet<u64>) -> Result<()> {
+    for number in numbers(disk, folder)?.difference(needed) {
+        let path = folder.join(spill_name(*number));
+        if let Err(error) = disk.remove(&path) {
+            // It is of no use, but in nobody's way.
+            tracing::warn!(%error, path = %path.display(), "can't remove what a transaction has left");
+        }
+    }
+    Ok(())
+}
+
+/// A transaction's file. Dropped with the last of its runs, it is removed, unless it is kept.
+pub(crate) struct SpillFile {
+    pub file: Arc<dyn DiskFile>,
+    pub path: PathBuf,
+    pub number: u64,
+    pub id: StoreId,
+    disk: Option<Arc<dyn Disk>>,
+    /// Where the next run goes.
+    pub len: AtomicU64,
+    is_kept: AtomicBool,
+}
+
+impl SpillFile {
+    pub fn create(
+        disk: &Arc<dyn Disk>,
+        folder: &Path,
+        number: u64,
+        id: StoreId,
+    ) -> Result<SpillFile> {
+        let path = folder.join(spill_name(number));
+        let file = disk.open(&path, OpenMode::Truncated);
+        Ok(SpillFile {
+            file: file.map_err(Error::io("create", &path))?,
+            path,
+            number,
+            id,
+            disk: Some(Arc::clone(disk)),
+            len: AtomicU64::new(0),
+            is_kept: AtomicBool::new(false),
+        })
+    }
+
+    /// The file of a transaction that was committed, and that the tree lacks. Without a disk it is
+    /// never removed.
+    pub fn committed(
+        disk: Option<Arc<dyn Disk>>,
+        file: Arc<dyn DiskFile>,
+        path: PathBuf,
+        number: u64,
+        id: StoreId,
+    ) -> SpillFile {
+        SpillFile {
+            file,
+            path,
+            number,
+            id,
+            disk,
+            len: AtomicU64::new(0),
+            is_kept: AtomicBool::new(true),
+        }
+    }
+
+    /// Waits until the file and its name are on disk. From now on it outlives the process: a record of
+    /// the log may name it.
+    pub fn sync_and_keep(&self) -> Result<()> {
+        let synced = self.file.sync_all();
+        synced.map_err(Error::io("sync", &self.path))?;
+        if let (Some(disk), Some(folder)) = (&self.disk, self.path.parent()) {
+            let synced = disk.sync_folder(folder);
+            synced.map_err(Error::io("sync", folder))?;
+        }
+        self.is_kept.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Nothing of the log names it any more, or ever did: it is removed when nobody reads it any more.
+    pub fn forget(&self) {
+        self.is_kept.store(false, Ordering::Release);
+    }
+
+    /// A checksum of bytes at a position of the file.
+    pub fn checksum(&self, bytes: &[u8], at: u64) -> u64 {
+        let seed = self.id.0 ^ self.number.rotate_left(32) ^ at;
+        twox_hash::XxHash3_64::oneshot_with_seed(seed, bytes)
+    }
+
+    pub fn corrupt(&self, at: u64, what: &str) -> Error {
+        Error::corrupt(&self.path, at, what)
+    }
+}
+
+impl Drop for SpillFile {
+    fn drop(&mut self) {
+        if !*self.is_kept.get_mut()
+            && let Some(disk) = &self.disk
+        {
+            // A start removes what can't be removed now.
+            let _ = disk.remove(&self.path);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Transactions that write more than memory shall hold: their writes go on in a file.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+
+use porpoise_storage::{
+    Background, Cursor, Direction, Error, Options, Salvage, Snapshot, SpaceId, Store, Transaction,
+    salvage,
+};
+
+const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+const ROWS: u32 = 2000;
+
+fn options(folder: &Path) -> Options {
+    let mut options = Options::path(folder);
+    options.background = Background::Manual;
+    options.checkpoint_version_bytes = 16 << 10;
+    options.spill_bytes = 40 << 10;
+    options
+}
+
+fn space_of(store: &Store) -> SpaceId {
+    let space = store.allocate_space();
+    let mut work = store.begin();
+    work.create_space(space);
+    work.commit().unwrap().wait().unwrap();
+    space
+}
+
+type Rows = BTreeMap<u32, Vec<u8>>;
+
+fn key(row: u32) -> [u8; 4] {
+    // Not in the order in which they are written.
+    row.wrapping_mul(0x9E37_79B1).to_be_bytes()
+}
+
+fn rows(mut cursor: Cursor) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut rows = Vec::new();
+    while let Some((key, value)) = cursor.next().unwrap() {
+        rows.push((key.to_vec(), value.to_vec()));
+    }
+    rows
+}
+
+fn expected(rows: &Rows) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let rows = rows
+        .iter()
+        .map(|(row, value)| (key(*row).to_vec(), value.clone()));
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort();
+    rows
+}
+
+fn check_snapshot(snapshot: &Snapshot, space: SpaceId, wanted: &Rows) {
+    let mut found = rows(snapshot.range(space, ALL, Direction::Forward).unwrap());
+    assert_eq!(found, expected(wanted));
+    found.reverse();
+    let backward = rows(snapshot.range(space, ALL, Direction::Backward).unwrap());
+    assert_eq!(backward, found);
+    for row in (0..ROWS + 10).step_by(37) {
+        let value = snapshot.get(space, &key(row), <[u8]>::to_vec).unwrap();
+        assert_eq!(value.as_ref(), wanted.get(&row), "row {row}");
+    }
+}
+
+fn check_own(work: &Transaction, space: SpaceId, wanted: &Rows) {
+    let found = rows(work.range(space, ALL, Direction::Forward).unwrap());
+    assert_eq!(found, expected(wanted));
+    for row in (0..ROWS + 10).step_by(37) {
+        let value = work.get(space, &key(row), <[u8]>::to_vec).unwrap();
+        assert_eq!(value.as_ref(), wanted.get(&row), "row {row}");
+    }
+}
+
+/// Writes each row, and deletes every tenth.
+fn write(work: &mut Transaction, space: SpaceId, byte: u8, model: &mut Rows) {
+    for row in 0..ROWS {
+        let value = vec![byte; 20 + row as usize % 90];
+        work.put(space, &key(row), &value);
+        model.insert(row, value);
+    }
+    for row in (0..ROWS).step_by(10) {
+        work.delete(space, &key(row));
+        model.remove(&row);
+    }
+}
+
+fn spill_files(folder: &Path) -> usize {
+    let names = std::fs::read_dir(folder).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name());
+    names
+        .filter(|name| name.to_string_lossy().starts_with("spill-"))
+        .count()
+}
+
+#[test]
+fn others_see_all_of_it_when_it_is_committed_and_after_a_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let space = space_of(&store);
+    let mut first = Rows::new();
+    let mut work = store.begin();
+    write(&mut work, space, b'a', &mut first);
+    assert!(work.has_spilled());
+    assert_eq!(spill_files(folder.path()), 1);
+    check_own(&work, space, &first);
+    check_snapshot(&store.snapshot(), space, &Rows::new());
+    let before = store.snapshot();
+    work.commit().unwrap().wait().unwrap();
+    check_snapshot(&store.snapshot(), space, &first);
+    check_snapshot(&before, space, &Rows::new());
+    // A change above it, and a second one that spills.
+    let mut second = first.clone();
+    let mut work = store.begin();
+    work.put(space, &key(5), b"later");
+    second.insert(5, b"later".to_vec());
+    work.commit().unwrap().wait().unwrap();
+    let between = store.snapshot();
+    let mut third = second.clone();
+    let mut work = store.begin();
+    write(&mut work, space, b'b', &mut third);
+    work.commit().unwrap().wait().unwrap();
+    assert_eq!(spill_files(folder.path()), 2);
+    let check_all = |store: &Store| {
+        check_snapshot(&store.snapshot(), space, &third);
+        check_snapshot(&between, space, &second);
+        check_snapshot(&before, space, &Rows::new());
+    };
+    check_all(&store);
+    // As after a kill: what the log has must be found.
+    let copy = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    std::fs::write(copy.path().join("spill-00000000000000ff"), b"of nobody").unwrap();
+    let started = Store::open(&options(copy.path())).unwrap();
+    assert_eq!(spill_files(copy.path()), 2);
+    check_snapshot(&started.snapshot(), space, &third);
+    started.checkpoint().unwrap();
+    check_snapshot(&started.snapshot(), space, &third);
+    assert_eq!(spill_files(copy.path()), 0);
+    drop(started);
+    let started = Store::open(&options(copy.path())).unwrap();
+    check_snapshot(&started.snapshot(), space, &third);
+    // The checkpoint of the store itself, beside older snapshots.
+    store.checkpoint().unwrap();
+    check_all(&store);
+    drop((before, between));
+    store.checkpoint().unwrap();
+    assert_eq!(spill_files(folder.path()), 0);
+}
+
+#[test]
+fn a_savepoint_undoes_what_was_spilled_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let space = space_of(&store);
+    let mut model = Rows::new();
+    let mut work = store.begin();
+    work.insert(space, &key(1), b"small");
+    model.insert(1, b"small".to_vec());
+    let small = (work.savepoint(), model.clone());
+    write(&mut work, space, b'a', &mut model);
+    for row in 0..100 {
+        work.put(space, &key(row), b"again");
+        model.insert(row, b"again".to_vec());
+    }
+    let spilled = (work.savepoint(), model.clone());
+    let cursor = work.range(space, ALL, Direction::Forward).unwrap();
+    for (round, byte) in (b'b'..=b'e').enumerate() {
+        write(&mut work, space, byte, &mut model);
+        check_own(&work, space, &model);
+        if round % 2 == 1 {
+            work.rollback_to(spilled.0);
+            model = spilled.1.clone();
+            check_own(&work, space, &model);
+        }
+    }
+    assert_eq!(rows(cursor), expected(&spilled.1));
+    work.put(space, &key(3), b"kept");
+    model.insert(3, b"kept".to_vec());
+    let kept = (work.savepoint(), model.clone());
+    let other = store.allocate_space();
+    work.create_space(other);
+    work.put(other, b"a", b"1");
+    write(&mut work, space, b'f', &mut model);
+    work.rollback_to(kept.0);
+    check_own(&work, space, &kept.1);
+    let mut beside = store.begin();
+    beside.read_uncommitted();
+    check_own(&beside, space, &kept.1);
+    drop(beside);
+    work.commit().unwrap().wait().unwrap();
+    check_snapshot(&store.snapshot(), space, &kept.1);
+    assert_eq!(store.snapshot().get(other, b"a", |_| ()).unwrap(), None);
+    store.checkpoint().unwrap();
+    check_snapshot(&store.snapshot(), space, &kept.1);
+    assert_eq!(spill_files(folder.path()), 0);
+    // All the way back to where there was no file.
+    let mut model = kept.1;
+    let mut work = store.begin();
+    work.put(space, &key(1), &small.1[&1]);
+    model.insert(1, small.1[&1].clone());
+    let small = (work.savepoint(), model.clone());
+    write(&mut work, space, b'g', &mut model);
+    work.rollback_to(small.0);
+    check_own(&work, space, &small.1);
+    work.commit().unwrap().wait().unwrap();
+    check_snapshot(&store.snapshot(), space, &small.1);
+}
+
+#[test]
+fn the_file_is_gone_with_a_transaction_that_is_rolled_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let space = space_of(&store);
+    let mut work = store.begin();
+    let first = work.savepoint();
+    write(&mut work, space, b'a', &mut Rows::new());
+    assert_eq!(spill_files(folder.path()), 1);
+    work.rollback_to(first);
+    assert_eq!(spill_files(folder.path()), 0);
+    write(&mut work, space, b'a', &mut Rows::new());
+    assert_eq!(spill_files(folder.path()), 1);
+    drop(work);
+    assert_eq!(spill_files(folder.path()), 0);
+    check_snapshot(&store.snapshot(), space, &Rows::new());
+}
+
+#[test]
+fn one_that_has_spilled_is_not_prepared_and_one_that_stays_in_memory_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let (space, place) = (space_of(&store), space_of(&store));
+    let mut work = store.begin();
+    write(&mut work, space, b'a', &mut Rows::new());
+    let refused = work.prepare((place, b"x"), b"label").err().unwrap();
+    assert!(matches!(refused, Error::TransactionTooLarge { .. }));
+    let mut work = store.begin();
+    work.stay_in_memory();
+    let mut rows = Rows::new();
+    write(&mut work, space, b'a', &mut rows);
+    assert!(!work.has_spilled());
+    let prepared = work.prepare((place, b"x"), b"label").unwrap();
+    assert!(prepared.commit().is_ok());
+    check_snapshot(&store.snapshot(), space, &rows);
+}
+
+#[test]
+fn damage_of_the_file_is_noticed_and_the_rest_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let space = space_of(&store);
+    let mut rows = Rows::new();
+    let mut work = store.begin();
+    write(&mut work, space, b'a', &mut rows);
+    work.commit().unwrap().wait().unwrap();
+    drop(store);
+    // Whole, it is saved as a whole.
+    let save = || -> (Salvage, BTreeMap<u32, Vec<u8>>) {
+        let into = tempfile::tempdir().unwrap();
+        let saved = salvage(folder.path(), &Options::path(into.path()), |_| ()).unwrap();
+        let store = Store::open(&options(into.path())).unwrap();
+        let now = store.snapshot();
+        let read = |row: u32| Some((row, now.get(space, &key(row), <[u8]>::to_vec).unwrap()?));
+        (saved, (0..ROWS).filter_map(read).collect())
+    };
+    let (saved, found) = save();
+    assert!(saved.is_whole(), "{:?}", saved.losses);
+    assert_eq!(found, rows);
+    let names = std::fs::read_dir(folder.path()).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().path());
+    let file = names
+        .find(|path| path.to_string_lossy().contains("spill-"))
+        .unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[5000] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let read = store.snapshot().range(space, ALL, Direction::Forward);
+    let read = read.and_then(|mut rows| {
+        while rows.next()?.is_some() {}
+        Ok(())
+    });
+    assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
+    assert!(store.checkpoint().is_err());
+    drop(store);
+    assert!(!save().0.is_whole());
+    std::fs::remove_file(&file).unwrap();
+    let refused = Store::open(&options(folder.path())).err().unwrap();
+    assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+    assert!(!save().0.is_whole());
+}
+
+/// A commit whose rows were all there before says nothing of how many more there are.
+#[test]
+fn a_start_finds_rows_that_replace_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let space = space_of(&store);
+    let mut work = store.begin();
+    let mut model = Rows::new();
+    for row in 0..ROWS {
+        work.put(space, &key(row), &[7; 50]);
+        model.insert(row, vec![7; 50]);
+    }
+    assert!(work.has_spilled());
+    work.commit().unwrap().wait().unwrap();
+    drop(store);
+    let store = Store::open(&options(folder.path())).unwrap();
+    check_snapshot(&store.snapshot(), space, &model);
+    assert_eq!(store.approximate_len(space), u64::from(ROWS));
+}
