@@ -168,7 +168,10 @@ impl IndexBuild<'_> {
         let (index, space) = (&self.table.indexes[position], self.spaces.indexes[position]);
         let is_small = sorted.bytes_in_memory().is_some_and(|b| b <= BATCH_BYTES);
         let mut destination = match is_small {
-            true => Destination::Log(SessionTransaction::begin(self.shared, self.session)),
+            true => {
+                let transaction = SessionTransaction::begin(self.shared, self.session);
+                Destination::Log(Box::new(transaction))
+            }
             false => {
                 let interrupt = Arc::clone(&self.session.vars.interrupt);
                 let load = BulkLoad::begin(&self.shared.store, space, Some(interrupt))?;
@@ -211,7 +214,7 @@ impl IndexBuild<'_> {
 
 /// Where entries go.
 enum Destination {
-    Log(SessionTransaction),
+    Log(Box<SessionTransaction>),
     Tree(BulkLoad),
 }
 
