@@ -23,7 +23,9 @@
 //! operation after a failed write, reads included.
 //!
 //! **What a transaction has spilled** is written in slices, a redb transaction each, before the one
-//! with the position in the log. A tree with some of them is no moment that anybody may see: all that
+//! with the position in the log. Before the first all of it is read, and verified: where a part can't be,
+//! the tree stays as it is, readers go on with it, and the checkpoint is tried again, less and less
+//! often. A tree with some of them is no moment that anybody may see: all that
 //! take snapshots by then have the whole commit above it, those before have the tree before it, and a
 //! start finds the commit in the log, which has it on disk. A tree that has to be opened anew
 //! meanwhile is none that earlier snapshots can go on with.
@@ -326,13 +328,20 @@ fn merge_around_damage(
 ) -> Result<()> {
     loop {
         let in_progress = tree.as_ref().ok_or(Error::Closed)?;
-        let MergeError { error, space } = match merge(shared, in_progress, memtable, state) {
+        let MergeError {
+            error,
+            space,
+            is_of_source,
+        } = match merge(shared, in_progress, memtable, state) {
             Ok(()) => {
                 shared.damaged.note_checkpoint();
                 return Ok(());
             }
             Err(failed) => failed,
         };
+        if is_of_source {
+            return Err(error);
+        }
         reopen_or_fail(shared, tree)?;
         match (&error, space) {
             // What the disk can't read now it may read later.

@@ -382,7 +382,7 @@ impl DamagedStore {
         let file = File::open(&path).map_err(Error::io("open", &path))?;
         let id = self.id.or(id).unwrap_or(StoreId(0));
         let file = Arc::new(ReadOnlyFile(file));
-        let file = SpillFile::committed(None, file, path, number, id);
+        let file = SpillFile::committed(None, file, path, number, id, Arc::default());
         Run::open(&Arc::new(file), place)
     }
 

@@ -20,6 +20,18 @@ use crate::{Direction, Error, Result, SpaceId};
 pub(super) struct MergeError {
     pub error: Error,
     pub space: Option<SpaceId>,
+    /// The tree has not failed: it is what was to be written to it that can't be read.
+    pub is_of_source: bool,
+}
+
+impl MergeError {
+    fn of_source(error: Error) -> MergeError {
+        MergeError {
+            error,
+            space: None,
+            is_of_source: true,
+        }
+    }
 }
 
 impl<E: Into<Error>> From<E> for MergeError {
@@ -27,6 +39,7 @@ impl<E: Into<Error>> From<E> for MergeError {
         MergeError {
             error: error.into(),
             space: None,
+            is_of_source: false,
         }
     }
 }
@@ -67,29 +80,38 @@ pub(super) fn merge(
     let counters = merged.map_err(|error| MergeError {
         error,
         space: space_in_progress,
+        is_of_source: false,
     })?;
     note_counters(shared, counters);
     shared.is_partly_merged.store(false, Ordering::Release);
     Ok(())
 }
 
-/// Writes what a commit has spilled, in redb transactions of their own.
+/// Writes what a commit has spilled, in redb transactions of their own. Before the first of them all
+/// of it is read: where a part can't be, the tree stays as it is.
 fn merge_runs(
     shared: &Shared,
     tree: &Tree,
     (memtable, runs): (&Memtable, &Runs),
     steps: &mut Steps<'_>,
 ) -> Result<(), MergeError> {
-    for space in runs.spaces() {
-        let versions = memtable.spaces.get(space);
-        if versions.is_some_and(|versions| versions.is_dropped_at_all()) {
-            continue;
-        }
+    let is_dropped = |space: &SpaceId| {
+        let versions = memtable.spaces.get(*space);
+        versions.is_some_and(|versions| versions.is_dropped_at_all())
+    };
+    let mut spaces = runs.spaces();
+    spaces.retain(|space| !is_dropped(space));
+    runs.verify(&spaces).map_err(MergeError::of_source)?;
+    for space in spaces {
         let damage = shared.damaged.get(space);
-        let mut rows = RunsCursor::new(runs, space, ALL, Direction::Forward)?;
+        let rows = RunsCursor::new(runs, space, ALL, Direction::Forward);
+        let mut rows = rows.map_err(|error| {
+            runs.forget_verification();
+            MergeError::of_source(error)
+        })?;
         while rows.current().is_some() {
             shared.is_partly_merged.store(true, Ordering::Release);
-            let mut is_in_space = false;
+            let (mut is_in_space, mut read) = (false, Ok(()));
             let written = catch_panic(|| {
                 let writing = tree.begin_write()?;
                 if let Some(error) = &damage {
@@ -101,15 +123,23 @@ fn merge_runs(
                 };
                 let mut table = writing.open_table(definition(&name))?;
                 is_in_space = true;
-                write_slice(shared, &mut table, &mut rows, damage.is_some(), steps)?;
+                read = write_slice(shared, &mut table, &mut rows, damage.is_some(), steps)?;
                 is_in_space = false;
                 drop(table);
-                writing.commit()?;
+                match &read {
+                    Ok(()) => writing.commit()?,
+                    Err(_) => writing.abort()?,
+                }
                 Ok(())
             });
             written.map_err(|error| MergeError {
                 error,
                 space: (is_in_space && damage.is_none()).then_some(space),
+                is_of_source: false,
+            })?;
+            read.map_err(|error| {
+                runs.forget_verification();
+                MergeError::of_source(error)
             })?;
         }
     }
@@ -119,14 +149,14 @@ fn merge_runs(
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 /// Writes rows until they are enough for one redb transaction, which remembers each page that it
-/// replaces.
+/// replaces. Gives why the next row can't be read, if it can't.
 fn write_slice(
     shared: &Shared,
     table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
     rows: &mut RunsCursor,
     is_side_table: bool,
     steps: &mut Steps<'_>,
-) -> Result<()> {
+) -> Result<Result<()>> {
     let (mut bytes, slice_bytes) = (0, SLICE_MEMTABLES * shared.memtable_bytes());
     let mut side_row = Vec::new();
     while let Some((key, value)) = rows.current() {
@@ -137,12 +167,14 @@ fn write_slice(
         };
         bytes += key.len() + value.map_or(0, <[u8]>::len);
         steps.step();
-        rows.advance()?;
+        if let Err(error) = rows.advance() {
+            return Ok(Err(error));
+        }
         if bytes > slice_bytes {
             break;
         }
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 /// So many bytes of rows as this many memtables have, when a checkpoint is due, are one slice.

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::{Error, Result, StoreId};
+use crate::tree::DamagedSpaces;
+use crate::{DamagedPlace, Error, Result, SpaceId, StoreId};
 
 const PREFIX: &str = "spill-";
 
@@ -57,6 +59,10 @@ pub(crate) struct SpillFile {
     /// Where the next run goes.
     pub len: AtomicU64,
     is_kept: AtomicBool,
+    /// All of it that a checkpoint needs could be read.
+    is_verified: AtomicBool,
+    /// Gives names to damage.
+    damaged: Arc<DamagedSpaces>,
 }
 
 impl SpillFile {
@@ -65,6 +71,7 @@ impl SpillFile {
         folder: &Path,
         number: u64,
         id: StoreId,
+        damaged: Arc<DamagedSpaces>,
     ) -> Result<SpillFile> {
         let path = folder.join(spill_name(number));
         let file = disk.open(&path, OpenMode::Truncated);
@@ -76,6 +83,8 @@ impl SpillFile {
             disk: Some(Arc::clone(disk)),
             len: AtomicU64::new(0),
             is_kept: AtomicBool::new(false),
+            is_verified: AtomicBool::new(false),
+            damaged,
         })
     }
 
@@ -87,6 +96,7 @@ impl SpillFile {
         path: PathBuf,
         number: u64,
         id: StoreId,
+        damaged: Arc<DamagedSpaces>,
     ) -> SpillFile {
         SpillFile {
             file,
@@ -96,6 +106,8 @@ impl SpillFile {
             disk,
             len: AtomicU64::new(0),
             is_kept: AtomicBool::new(true),
+            is_verified: AtomicBool::new(false),
+            damaged,
         }
     }
 
@@ -121,6 +133,30 @@ impl SpillFile {
     pub fn checksum(&self, bytes: &[u8], at: u64) -> u64 {
         let seed = self.id.0 ^ self.number.rotate_left(32) ^ at;
         twox_hash::XxHash3_64::oneshot_with_seed(seed, bytes)
+    }
+
+    pub fn is_verified(&self) -> bool {
+        self.is_verified.load(Ordering::Acquire)
+    }
+
+    pub fn set_verified(&self, is_verified: bool) {
+        self.is_verified.store(is_verified, Ordering::Release);
+    }
+
+    /// A place that can't be read, as the system says, or isn't what was written there.
+    pub fn damage(&self, at: u64, space: SpaceId, unreadable: Option<io::Error>) -> Error {
+        let is_unreadable = unreadable
+            .as_ref()
+            .is_some_and(|error| error.kind() != io::ErrorKind::UnexpectedEof);
+        let what = match unreadable {
+            Some(error) => format!("it can't be read: {error}"),
+            None => "a block of a transaction's writes isn't what was written".to_string(),
+        };
+        let place = DamagedPlace {
+            is_unreadable,
+            ..DamagedPlace::new(&self.path, at, what)
+        };
+        self.damaged.attribute(place.into(), space)
     }
 
     pub fn corrupt(&self, at: u64, what: &str) -> Error {

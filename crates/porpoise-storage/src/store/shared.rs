@@ -227,7 +227,8 @@ impl Shared {
         self.group.check_writable()?;
         let number = self.next_spill.fetch_add(1, Ordering::Relaxed);
         let folder = path.parent().unwrap_or(Path::new(""));
-        SpillFile::create(&self.disk, folder, number, tree.id()).map(Arc::new)
+        let damaged = Arc::clone(&self.damaged);
+        SpillFile::create(&self.disk, folder, number, tree.id(), damaged).map(Arc::new)
     }
 
     /// Writes what a transaction has in memory to the end of its file. On an error it still has it.
