@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::tree::DamagedSpaces;
-use crate::{DamagedPlace, Error, Result, SpaceId, StoreId};
+use crate::{DamagedPlace, Error, Lsn, Result, SpaceId, StoreId};
 
 const PREFIX: &str = "spill-";
 
@@ -31,10 +31,14 @@ fn numbers(disk: &dyn Disk, folder: &Path) -> Result<BTreeSet<u64>> {
         .collect())
 }
 
-/// A number that no file of the folder has.
-pub(crate) fn next_number(disk: &dyn Disk, folder: &Path) -> Result<u64> {
+/// A number that no file of the folder has, and that no record of a log names that ends at a position,
+/// neither of a file that is gone by now. Each number that a record names was counted from one that
+/// belongs to a position before that record.
+pub(crate) fn next_number(disk: &dyn Disk, folder: &Path, log_end: Lsn) -> Result<u64> {
+    /// So many files at least can be made and given up again while the log doesn't grow.
+    const NUMBERS_A_BYTE: u64 = 1 << 16;
     let highest = numbers(disk, folder)?.last().copied().unwrap_or(0);
-    Ok(highest + 1)
+    Ok(log_end.0.saturating_mul(NUMBERS_A_BYTE).max(highest + 1))
 }
 
 /// Removes the files of transactions that were never committed, or that the tree has: all but these.

@@ -171,8 +171,8 @@ fn recover(
     let log = match folder {
         Some(folder) => {
             let log = replay_log(options, folder, state.lsn, &mut replay)?;
-            // Also those of files that are removed now.
-            next_spill = spill::next_number(&*options.disk, folder.path)?;
+            // Also above those of files that are removed now.
+            next_spill = spill::next_number(&*options.disk, folder.path, log.1.lsn())?;
             spill::remove_all_but(&*options.disk, folder.path, &replay.spill_files)?;
             Some(log)
         }
