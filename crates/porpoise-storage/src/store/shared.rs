@@ -150,7 +150,10 @@ impl Shared {
             .group
             .check_writable()
             .and_then(|()| match &overlay {
-                Some(overlay) => self.spill_rest(overlay),
+                Some(overlay) => {
+                    overlay.0.write().give_up_undo();
+                    self.spill_rest(overlay)
+                }
                 None => Ok(()),
             })
             .and_then(|()| self.payload(overlay.as_ref(), &counters));
@@ -166,8 +169,7 @@ impl Shared {
         };
         let mut own_memtable = None;
         if let Some(overlay) = &overlay {
-            let mut overlay = overlay.0.write();
-            overlay.give_up_undo();
+            let overlay = overlay.0.read();
             own_memtable = overlay.large().cloned();
             if let (Some(own), Some(runs)) = (&own_memtable, overlay.runs()) {
                 own.set_runs(Arc::clone(runs));
