@@ -151,7 +151,13 @@ pub(crate) fn hand_over(
         }));
     };
     let group = &shared.group;
+    let file = own.runs().and_then(|runs| runs.file());
     let commit = group.hand_over(shared, writing, own, durability, publish)?;
+    match file {
+        // Of the record a part may be on disk, or all of it, until the log's tail is written anew.
+        Some(file) if !commit.is_durable() => shared.lost_files.lock().push(file),
+        _ => {}
+    }
     shared.request_checkpoint();
     Ok(commit)
 }

@@ -87,6 +87,7 @@ impl Store {
                 None => usize::MAX,
             },
             next_spill: AtomicU64::new(recovered.next_spill),
+            lost_files: Mutex::default(),
             is_partly_merged: AtomicBool::new(false),
             pace: Pace::default(),
             next_txn: AtomicU64::new(1),

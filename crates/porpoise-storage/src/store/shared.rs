@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     pub spill_bytes: usize,
     /// The number of the next such file.
     pub(super) next_spill: AtomicU64,
+    /// Files of commits that have failed, while the log may have the record.
+    pub lost_files: Mutex<Vec<Arc<SpillFile>>>,
     /// A checkpoint has written a part of a commit to the tree, and not yet all of it.
     pub is_partly_merged: AtomicBool,
     pub pace: Pace,
