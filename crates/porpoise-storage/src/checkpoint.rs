@@ -272,8 +272,12 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
         Some((oldest, newer)) if !newer.is_empty() => (Arc::clone(oldest), SmallVec::from(newer)),
         _ => return Ok(false),
     };
-    // Each key's page is written anew, a page at most.
-    check_disk_space(shared, oldest.entries(), oldest.total_bytes())?;
+    // Each key's page is written anew, a page at most. What was spilled needs room slice by slice.
+    let (keys, bytes) = match oldest.runs() {
+        Some(runs) => (oldest.entries() - runs.entries(None), oldest.bytes()),
+        None => (oldest.entries(), oldest.total_bytes()),
+    };
+    check_disk_space(shared, keys, bytes)?;
     let lsn = oldest.ends_at.get().copied().unwrap_or(Lsn(0));
     let state = TreeState {
         ts: oldest.visible(),
@@ -455,6 +459,27 @@ fn wait_for_readers(shared: &Shared, snapshot: &Weak<TreeSnapshot>) {
     while snapshot.strong_count() > 0 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Fails if the disk has too little room for a transaction to write more to its file: for what it is to
+/// write, for the tree that is to have it and what was written before, and beside these for the log and
+/// a checkpoint, so that others can go on.
+pub(crate) fn check_room_to_spill(shared: &Shared, bytes: u64, spilled: u64) -> Result<()> {
+    let Some(tree) = &shared.tree_path else {
+        return Ok(());
+    };
+    let reserve = shared.group.log_reserve() + 2 * shared.memtable_bytes() as u64 + (1 << 20);
+    let needed = 2 * bytes + spilled + reserve;
+    if shared
+        .disk
+        .free_bytes(tree)
+        .is_none_or(|free| free >= needed)
+    {
+        return Ok(());
+    }
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let folder = tree.parent().unwrap_or(Path::new(""));
+    Err(Error::io("make room for a transaction's writes in", folder)(full))
 }
 
 /// Fails if the disk has less room than a write to the tree may take, which writes so many old pages

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use redb::WriteTransaction;
 
+use super::check_disk_space;
 use super::pace::Steps;
 use super::tree_state::{TreeState, write_state};
 use crate::memtable::{Memtable, SpaceVersions};
@@ -110,6 +111,7 @@ fn merge_runs(
             MergeError::of_source(error)
         })?;
         while rows.current().is_some() {
+            let slice_bytes = room_for_slice(shared, runs).map_err(MergeError::of_source)?;
             shared.is_partly_merged.store(true, Ordering::Release);
             let (mut is_in_space, mut read) = (false, Ok(()));
             let written = catch_panic(|| {
@@ -123,7 +125,7 @@ fn merge_runs(
                 };
                 let mut table = writing.open_table(definition(&name))?;
                 is_in_space = true;
-                read = write_slice(shared, &mut table, &mut rows, damage.is_some(), steps)?;
+                read = write_slice(slice_bytes, &mut table, &mut rows, damage.is_some(), steps)?;
                 is_in_space = false;
                 drop(table);
                 match &read {
@@ -151,13 +153,13 @@ const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 /// Writes rows until they are enough for one redb transaction, which remembers each page that it
 /// replaces. Gives why the next row can't be read, if it can't.
 fn write_slice(
-    shared: &Shared,
+    slice_bytes: usize,
     table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
     rows: &mut RunsCursor,
     is_side_table: bool,
     steps: &mut Steps<'_>,
 ) -> Result<Result<()>> {
-    let (mut bytes, slice_bytes) = (0, SLICE_MEMTABLES * shared.memtable_bytes());
+    let mut bytes = 0;
     let mut side_row = Vec::new();
     while let Some((key, value)) = rows.current() {
         match value {
@@ -175,6 +177,22 @@ fn write_slice(
         }
     }
     Ok(Ok(()))
+}
+
+/// How many bytes of rows the next slice may have: fewer where the disk has little room. Fails where it
+/// has too little for a memtable's.
+fn room_for_slice(shared: &Shared, runs: &Runs) -> Result<usize> {
+    let (keys, total) = (runs.entries(None), runs.bytes().max(1));
+    let mut bytes = SLICE_MEMTABLES * shared.memtable_bytes();
+    loop {
+        let within = total.min(bytes as u64);
+        let keys = u128::from(keys) * u128::from(within) / u128::from(total);
+        match check_disk_space(shared, keys as u64, within) {
+            Ok(()) => return Ok(bytes),
+            Err(_) if bytes > shared.memtable_bytes() => bytes /= 2,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// So many bytes of rows as this many memtables have, when a checkpoint is due, are one slice.

@@ -128,6 +128,11 @@ impl SpillFile {
         Ok(())
     }
 
+    /// Removes what lies behind the last run.
+    pub fn cut(&self) {
+        let _ = self.file.set_len(self.len.load(Ordering::Acquire));
+    }
+
     /// Nothing of the log names it any more, or ever did: it is removed when nobody reads it any more.
     pub fn forget(&self) {
         self.is_kept.store(false, Ordering::Release);

@@ -235,9 +235,14 @@ impl Shared {
         SpillFile::create(&self.disk, folder, number, tree.id(), damaged).map(Arc::new)
     }
 
-    /// Writes what a transaction has in memory to the end of its file. On an error it still has it.
+    /// Writes what a transaction has in memory to the end of its file. On an error it still has it, and
+    /// the file is as before.
     pub fn spill(&self, overlay: &SharedOverlay, file: &Arc<SpillFile>) -> Result<()> {
-        let run = overlay.0.read().write_run(file)?;
+        let writes = overlay.0.read();
+        let spilled = writes.runs().map_or(0, |runs| runs.bytes());
+        checkpoint::check_room_to_spill(self, writes.bytes_to_spill() as u64, spilled)?;
+        let run = writes.write_run(file).inspect_err(|_| file.cut())?;
+        drop(writes);
         let epoch = self.epoch.load();
         let freed = overlay.0.write().spilled(run, epoch.tree.cache());
         drop(freed);
