@@ -102,6 +102,19 @@ fn merge_runs(
     };
     let mut spaces = runs.spaces();
     spaces.retain(|space| !is_dropped(space));
+    let is_long = runs.bytes() > (SLICE_MEMTABLES * shared.memtable_bytes()) as u64;
+    let check_goes_on = || {
+        let is_over = shared.is_stopping()
+            || is_long
+                && shared.is_partly_merged.load(Ordering::Acquire)
+                && shared.is_closing.load(Ordering::Acquire);
+        // The log keeps the commit, and a start begins again.
+        match is_over {
+            true => Err(Error::Closed),
+            false => Ok(()),
+        }
+    };
+    check_goes_on().map_err(MergeError::of_source)?;
     runs.verify(&spaces).map_err(MergeError::of_source)?;
     for space in spaces {
         let damage = shared.damaged.get(space);
@@ -111,6 +124,7 @@ fn merge_runs(
             MergeError::of_source(error)
         })?;
         while rows.current().is_some() {
+            check_goes_on().map_err(MergeError::of_source)?;
             let slice_bytes = room_for_slice(shared, runs).map_err(MergeError::of_source)?;
             shared.is_partly_merged.store(true, Ordering::Release);
             let (mut is_in_space, mut read) = (false, Ok(()));

@@ -89,6 +89,7 @@ impl Store {
             next_spill: AtomicU64::new(recovered.next_spill),
             lost_files: Mutex::default(),
             is_partly_merged: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
             pace: Pace::default(),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),

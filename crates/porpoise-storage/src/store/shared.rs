@@ -73,6 +73,9 @@ pub(crate) struct Shared {
     /// How many checkpoints were made.
     pub(super) checkpoints: AtomicU64,
     pub(super) is_stopping: AtomicBool,
+    /// The store is to be closed when a last checkpoint is made. That doesn't take long: what is long
+    /// is left to a start.
+    pub is_closing: AtomicBool,
     /// Wakes the thread that syncs.
     pub(super) sync_signal: Signal,
     /// Wakes the thread that makes checkpoints.
