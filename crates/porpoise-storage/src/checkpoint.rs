@@ -23,7 +23,9 @@
 //! operation after a failed write, reads included.
 //!
 //! **What a transaction has spilled** is written in slices, a redb transaction each, before the one
-//! with the position in the log. A tree with some of them is no moment that anybody may see: all that
+//! with the position in the log. Before the first all of it is read, and verified: where a part can't be,
+//! the tree stays as it is, readers go on with it, and the checkpoint is tried again, less and less
+//! often. A tree with some of them is no moment that anybody may see: all that
 //! take snapshots by then have the whole commit above it, those before have the tree before it, and a
 //! start finds the commit in the log, which has it on disk. A tree that has to be opened anew
 //! meanwhile is none that earlier snapshots can go on with.
@@ -149,7 +151,13 @@ pub(crate) fn hand_over(
         }));
     };
     let group = &shared.group;
+    let file = own.runs().and_then(|runs| runs.file());
     let commit = group.hand_over(shared, writing, own, durability, publish)?;
+    match file {
+        // Of the record a part may be on disk, or all of it, until the log's tail is written anew.
+        Some(file) if !commit.is_durable() => shared.lost_files.lock().push(file),
+        _ => {}
+    }
     shared.request_checkpoint();
     Ok(commit)
 }
@@ -264,8 +272,12 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
         Some((oldest, newer)) if !newer.is_empty() => (Arc::clone(oldest), SmallVec::from(newer)),
         _ => return Ok(false),
     };
-    // Each key's page is written anew, a page at most.
-    check_disk_space(shared, oldest.entries(), oldest.total_bytes())?;
+    // Each key's page is written anew, a page at most. What was spilled needs room slice by slice.
+    let (keys, bytes) = match oldest.runs() {
+        Some(runs) => (oldest.entries() - runs.entries(None), oldest.bytes()),
+        None => (oldest.entries(), oldest.total_bytes()),
+    };
+    check_disk_space(shared, keys, bytes)?;
     let lsn = oldest.ends_at.get().copied().unwrap_or(Lsn(0));
     let state = TreeState {
         ts: oldest.visible(),
@@ -326,13 +338,20 @@ fn merge_around_damage(
 ) -> Result<()> {
     loop {
         let in_progress = tree.as_ref().ok_or(Error::Closed)?;
-        let MergeError { error, space } = match merge(shared, in_progress, memtable, state) {
+        let MergeError {
+            error,
+            space,
+            is_of_source,
+        } = match merge(shared, in_progress, memtable, state) {
             Ok(()) => {
                 shared.damaged.note_checkpoint();
                 return Ok(());
             }
             Err(failed) => failed,
         };
+        if is_of_source {
+            return Err(error);
+        }
         reopen_or_fail(shared, tree)?;
         match (&error, space) {
             // What the disk can't read now it may read later.
@@ -440,6 +459,27 @@ fn wait_for_readers(shared: &Shared, snapshot: &Weak<TreeSnapshot>) {
     while snapshot.strong_count() > 0 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Fails if the disk has too little room for a transaction to write more to its file: for what it is to
+/// write, for the tree that is to have it and what was written before, and beside these for the log and
+/// a checkpoint, so that others can go on.
+pub(crate) fn check_room_to_spill(shared: &Shared, bytes: u64, spilled: u64) -> Result<()> {
+    let Some(tree) = &shared.tree_path else {
+        return Ok(());
+    };
+    let reserve = shared.group.log_reserve() + 2 * shared.memtable_bytes() as u64 + (1 << 20);
+    let needed = 2 * bytes + spilled + reserve;
+    if shared
+        .disk
+        .free_bytes(tree)
+        .is_none_or(|free| free >= needed)
+    {
+        return Ok(());
+    }
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let folder = tree.parent().unwrap_or(Path::new(""));
+    Err(Error::io("make room for a transaction's writes in", folder)(full))
 }
 
 /// Fails if the disk has less room than a write to the tree may take, which writes so many old pages

@@ -279,6 +279,12 @@ impl GroupCommit {
         }
     }
 
+    /// How much room on the disk the log may need soon.
+    pub fn log_reserve(&self) -> u64 {
+        let space = self.log_space.as_ref();
+        space.map_or(0, |space| space.reserve())
+    }
+
     /// Waits for a commit's outcome, leading if no other thread does.
     pub fn wait(&self, shared: &Shared, ticket: &CommitTicket) -> Result<()> {
         loop {

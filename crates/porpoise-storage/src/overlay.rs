@@ -351,9 +351,13 @@ impl Overlay {
     }
 
     /// Gives up, as the transaction commits, what it would take to undo very many writes: memory
-    /// that the commit needs.
+    /// that the commit needs. Where some were spilled, that of all: the last run has no version then
+    /// that only a savepoint could ask for.
     pub fn give_up_undo(&mut self) {
         const MANY: usize = 100_000;
+        if self.runs().is_some() {
+            return self.forget_undo();
+        }
         if let Some(large) = &mut self.large {
             large.forget_undo(MANY);
         }

@@ -169,6 +169,32 @@ fn refuse_folder_in_use(folder: &Path) -> Result<()> {
     }
 }
 
+/// Why a record of the log isn't applied.
+struct NotApplied {
+    what: String,
+    /// It names a file that isn't there.
+    lacks_file: bool,
+}
+
+impl From<Error> for NotApplied {
+    fn from(error: Error) -> NotApplied {
+        NotApplied {
+            what: error.to_string(),
+            lacks_file: matches!(&error, Error::Io { source, .. }
+                if source.kind() == io::ErrorKind::NotFound),
+        }
+    }
+}
+
+impl From<String> for NotApplied {
+    fn from(what: String) -> NotApplied {
+        NotApplied {
+            what,
+            lacks_file: false,
+        }
+    }
+}
+
 /// What the log has beyond the tree.
 #[derive(Default)]
 struct LogChanges {
@@ -182,18 +208,16 @@ impl LogChanges {
         &mut self,
         payload: &[u8],
         open_run: impl Fn(u64, RunPlace) -> Result<Run>,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotApplied> {
         // The newest comes first.
         let mut runs = Vec::new();
         for operation in decode(payload) {
             if let Operation::Run { file, place, up_to } = operation? {
-                let run = open_run(file, place).map_err(|error| error.to_string())?;
-                let run = Arc::new(run);
+                let run = Arc::new(open_run(file, place)?);
                 runs.push(RunPart { run, up_to });
             }
         }
-        self.apply_runs(&Runs { parts: runs })
-            .map_err(|error| error.to_string())?;
+        self.apply_runs(&Runs { parts: runs })?;
         for operation in decode(payload) {
             match operation? {
                 Operation::Put { space, key, value } => {
@@ -246,8 +270,8 @@ struct DamagedStore {
     counters: BTreeMap<SpaceId, u64>,
     /// The store's identity, if its tree tells.
     id: Option<StoreId>,
-    /// The position from which on the log is needed.
-    lsn: Lsn,
+    /// The position from which on the log is needed, if the tree tells.
+    lsn: Option<Lsn>,
     log: Vec<SalvagedSegment>,
 }
 
@@ -261,7 +285,7 @@ impl DamagedStore {
             has_all_tables: true,
             counters: BTreeMap::new(),
             id: None,
-            lsn: Lsn(0),
+            lsn: None,
             log,
         };
         source.read_tree(found)?;
@@ -309,7 +333,7 @@ impl DamagedStore {
             &mut damaged,
             |name, value| {
                 if let (b"lsn", Ok(lsn)) = (name, value.try_into()) {
-                    self.lsn = Lsn(u64::from_le_bytes(lsn));
+                    self.lsn = Some(Lsn(u64::from_le_bytes(lsn)));
                 }
             },
         );
@@ -341,6 +365,7 @@ impl DamagedStore {
     fn read_log(&mut self, found: &mut Salvage) -> Result<LogChanges> {
         let mut later = LogChanges::default();
         let mut is_covered = false;
+        let from = self.lsn.unwrap_or(Lsn(0));
         for segment in std::mem::take(&mut self.log) {
             if let (Some(own), Some(owner)) = (self.id, segment.id)
                 && own != owner
@@ -352,18 +377,30 @@ impl DamagedStore {
                 continue;
             }
             let Range { start, end } = segment.positions;
-            is_covered |= (start..=end).contains(&self.lsn);
-            let wanted = segment.records.iter().filter(|(lsn, _)| *lsn >= self.lsn);
+            is_covered |= (start..=end).contains(&from);
+            let wanted = segment.records.iter().filter(|(lsn, _)| *lsn >= from);
             for (lsn, payload) in wanted {
                 let open_run = |file, place| self.open_run(segment.id, file, place);
                 match later.apply(payload, open_run) {
                     Ok(()) => found.commits_from_log += 1,
-                    Err(what) => found
-                        .losses
-                        .push(format!("the log's record at {lsn}: {what}")),
+                    Err(NotApplied { what, lacks_file }) => {
+                        let mut loss = format!("the log's record at {lsn}: {what}");
+                        // Older rows must not replace those of a tree that has newer ones.
+                        if lacks_file && self.lsn.is_none() && self.pages.is_some() {
+                            later.changes.clear();
+                            later.dropped.clear();
+                            found.commits_from_log = 0;
+                            loss.push_str(
+                                "; a checkpoint removes the file when the tree has that commit, and \
+                                 all before it, so these are taken from the tree: if somebody else \
+                                 has removed it, what they wrote may be lost",
+                            );
+                        }
+                        found.losses.push(loss);
+                    }
                 }
             }
-            let is_wanted = |lost: &&(Lsn, String)| lost.0 >= self.lsn;
+            let is_wanted = |lost: &&(Lsn, String)| lost.0 >= from;
             let losses = segment.losses.iter().filter(is_wanted);
             found.losses.extend(losses.map(|(_, what)| what.clone()));
         }
@@ -371,7 +408,7 @@ impl DamagedStore {
             let what = "what was committed since the last checkpoint is lost";
             found
                 .losses
-                .push(format!("there is no log at position {}; {what}", self.lsn));
+                .push(format!("there is no log at position {from}; {what}"));
         }
         Ok(later)
     }
@@ -382,7 +419,7 @@ impl DamagedStore {
         let file = File::open(&path).map_err(Error::io("open", &path))?;
         let id = self.id.or(id).unwrap_or(StoreId(0));
         let file = Arc::new(ReadOnlyFile(file));
-        let file = SpillFile::committed(None, file, path, number, id);
+        let file = SpillFile::committed(None, file, path, number, id, Arc::default());
         Run::open(&Arc::new(file), place)
     }
 

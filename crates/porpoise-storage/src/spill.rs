@@ -102,6 +102,26 @@ impl Runs {
         self.parts.iter().map(|part| part.run.bytes()).sum()
     }
 
+    /// Reads all that there is of some spaces. Fails where it isn't what was written, or can't be read.
+    /// What was found to be whole isn't read a second time.
+    pub fn verify(&self, spaces: &[SpaceId]) -> Result<()> {
+        let Some(file) = self.file().filter(|file| !file.is_verified()) else {
+            return Ok(());
+        };
+        for part in &self.parts {
+            part.run.verify(spaces)?;
+        }
+        file.set_verified(true);
+        Ok(())
+    }
+
+    /// A part could not be read although [`verify`](Runs::verify) could.
+    pub fn forget_verification(&self) {
+        for part in &self.parts {
+            part.run.file.set_verified(false);
+        }
+    }
+
     /// The file that they are in.
     pub fn file(&self) -> Option<Arc<SpillFile>> {
         Some(Arc::clone(&self.parts.first()?.run.file))

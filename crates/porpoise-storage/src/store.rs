@@ -190,14 +190,19 @@ impl Store {
     }
 
     /// Makes a checkpoint and closes the files, even if the checkpoint fails. Everything that is
-    /// done with the store later fails with [`Error::Closed`].
+    /// done with the store later fails with [`Error::Closed`]. Of a commit that has spilled very much
+    /// the checkpoint leaves the rest to the next start.
     pub fn close(&self) -> Result<()> {
         if self.shared().is_stopping() {
             return Ok(());
         }
+        self.shared().is_closing.store(true, Ordering::Release);
         let made = self.checkpoint();
         self.0.shut_down();
-        made
+        match made {
+            Err(Error::Closed) => Ok(()),
+            made => made,
+        }
     }
 
     /// Whether the store is closed, or is being closed.

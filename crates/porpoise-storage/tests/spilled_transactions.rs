@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
+use std::sync::Arc;
 
 use porpoise_storage::{
-    Background, Cursor, Direction, Error, Options, Salvage, Snapshot, SpaceId, Store, Transaction,
-    salvage,
+    Background, Cursor, Direction, Error, Options, Salvage, Snapshot, SpaceId, SpaceOwner, Store,
+    Transaction, salvage,
 };
 
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
@@ -284,7 +285,7 @@ fn damage_of_the_file_is_noticed_and_the_rest_is_saved() {
         while rows.next()?.is_some() {}
         Ok(())
     });
-    assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
+    assert!(matches!(read, Err(Error::Damaged(_))), "{read:?}");
     assert!(store.checkpoint().is_err());
     drop(store);
     assert!(!save().0.is_whole());
@@ -292,6 +293,76 @@ fn damage_of_the_file_is_noticed_and_the_rest_is_saved() {
     let refused = Store::open(&options(folder.path())).err().unwrap();
     assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
     assert!(!save().0.is_whole());
+}
+
+/// The last block of what was spilled is damaged, behind more than a checkpoint writes at a time.
+#[test]
+fn damage_of_the_file_leaves_the_tree_and_other_spaces_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.checkpoint_version_bytes = 4 << 10;
+    let store = Store::open(&options).unwrap();
+    let (space, other) = (space_of(&store), space_of(&store));
+    let mut work = store.begin();
+    work.put(other, b"k", b"1");
+    work.commit().unwrap().wait().unwrap();
+    store.checkpoint().unwrap();
+    let before = store.snapshot();
+    let mut rows = Rows::new();
+    let mut work = store.begin();
+    write(&mut work, space, b'a', &mut rows);
+    work.commit().unwrap().wait().unwrap();
+    let names = std::fs::read_dir(folder.path()).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().path());
+    let file = names
+        .find(|path| path.to_string_lossy().contains("spill-"))
+        .unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    // In front of the last index.
+    let near_end = bytes.len() - 2000;
+    bytes[near_end] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    store.set_space_names(Some(Arc::new(move |of| {
+        (of == space).then(|| SpaceOwner {
+            table: "shop.goods".to_string(),
+            index: None,
+        })
+    })));
+    let tree = folder.path().join("tree.redb");
+    let tree_before = std::fs::read(&tree).unwrap();
+    for round in 0..3u8 {
+        let error = store.checkpoint().unwrap_err();
+        assert!(names_table(&error), "{error:?}");
+        assert!(std::fs::read(&tree).unwrap() == tree_before);
+        check_snapshot(&before, space, &Rows::new());
+        let read = store.snapshot().range(space, ALL, Direction::Forward);
+        let read = read.and_then(|mut rows| {
+            while rows.next()?.is_some() {}
+            Ok(())
+        });
+        assert!(names_table(&read.unwrap_err()));
+        let mut work = store.begin();
+        work.put(other, b"k", &[round]);
+        work.commit().unwrap().wait().unwrap();
+        let found = store.snapshot().get(other, b"k", <[u8]>::to_vec).unwrap();
+        assert_eq!(found, Some(vec![round]));
+        let found = before.get(other, b"k", <[u8]>::to_vec).unwrap();
+        assert_eq!(found, Some(b"1".to_vec()));
+    }
+    // What could not be read for a while can be read again.
+    bytes[near_end] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    store.checkpoint().unwrap();
+    check_snapshot(&store.snapshot(), space, &rows);
+    check_snapshot(&before, space, &Rows::new());
+}
+
+fn names_table(error: &Error) -> bool {
+    let Error::Damaged(place) = error else {
+        return false;
+    };
+    let owner = place.owner.as_ref();
+    owner.is_some_and(|owner| owner.table == "shop.goods")
 }
 
 /// A commit whose rows were all there before says nothing of how many more there are.

@@ -269,11 +269,13 @@ impl GlobalVariables {
     }
 
     /// `transaction_memory_size`: with more bytes of writes in memory a transaction goes on in a
-    /// file. Half of the cache, unless it is set.
+    /// file. Half of the cache, unless it is set; 1 MiB at least, since each file is written in parts
+    /// of that size.
     pub fn transaction_bytes(&self) -> usize {
+        const LEAST: usize = 1 << 20;
         match self.get_u64("transaction_memory_size") as usize {
             0 => self.cache_bytes() / 2,
-            bytes => bytes,
+            bytes => bytes.max(LEAST),
         }
     }
 
@@ -489,10 +491,12 @@ mod tests {
         let globals = GlobalVariables::new(&[
             ("max-allowed-packet".into(), "16M".into()),
             ("max_connections".into(), "0".into()),
+            ("transaction_memory_size".into(), "1".into()),
         ]);
         let globals = globals.expect("start-up values");
         assert_eq!(globals.get_u64("max_allowed_packet"), 16 << 20);
         assert_eq!(globals.max_connections(), 1);
+        assert_eq!(globals.transaction_bytes(), 1 << 20);
         assert!(GlobalVariables::new(&[("no_such".into(), "1".into())]).is_err());
     }
 

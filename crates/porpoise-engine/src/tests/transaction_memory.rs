@@ -246,10 +246,10 @@ fn a_killed_change_gives_its_memory_back() {
     assert_eq!(db.rows("SELECT COUNT(*) FROM sink"), ["1"]);
 }
 
-/// A server whose transactions go on in a file with 100,000 bytes.
+/// A server whose transactions go on in a file with 1 MiB.
 fn spilling_database(folder: &std::path::Path) -> Db {
     let memory = [
-        ("transaction_memory_size", "100000"),
+        ("transaction_memory_size", "1048576"),
         ("innodb_redo_log_capacity", "8388608"),
     ];
     let mut db = Db::in_folder_with(folder, &memory);

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use redb::WriteTransaction;
 
+use super::check_disk_space;
 use super::pace::Steps;
 use super::tree_state::{TreeState, write_state};
 use crate::memtable::{Memtable, SpaceVersions};
@@ -20,6 +21,18 @@ use crate::{Direction, Error, Result, SpaceId};
 pub(super) struct MergeError {
     pub error: Error,
     pub space: Option<SpaceId>,
+    /// The tree has not failed: it is what was to be written to it that can't be read.
+    pub is_of_source: bool,
+}
+
+impl MergeError {
+    fn of_source(error: Error) -> MergeError {
+        MergeError {
+            error,
+            space: None,
+            is_of_source: true,
+        }
+    }
 }
 
 impl<E: Into<Error>> From<E> for MergeError {
@@ -27,6 +40,7 @@ impl<E: Into<Error>> From<E> for MergeError {
         MergeError {
             error: error.into(),
             space: None,
+            is_of_source: false,
         }
     }
 }
@@ -67,29 +81,53 @@ pub(super) fn merge(
     let counters = merged.map_err(|error| MergeError {
         error,
         space: space_in_progress,
+        is_of_source: false,
     })?;
     note_counters(shared, counters);
     shared.is_partly_merged.store(false, Ordering::Release);
     Ok(())
 }
 
-/// Writes what a commit has spilled, in redb transactions of their own.
+/// Writes what a commit has spilled, in redb transactions of their own. Before the first of them all
+/// of it is read: where a part can't be, the tree stays as it is.
 fn merge_runs(
     shared: &Shared,
     tree: &Tree,
     (memtable, runs): (&Memtable, &Runs),
     steps: &mut Steps<'_>,
 ) -> Result<(), MergeError> {
-    for space in runs.spaces() {
-        let versions = memtable.spaces.get(space);
-        if versions.is_some_and(|versions| versions.is_dropped_at_all()) {
-            continue;
+    let is_dropped = |space: &SpaceId| {
+        let versions = memtable.spaces.get(*space);
+        versions.is_some_and(|versions| versions.is_dropped_at_all())
+    };
+    let mut spaces = runs.spaces();
+    spaces.retain(|space| !is_dropped(space));
+    let is_long = runs.bytes() > (SLICE_MEMTABLES * shared.memtable_bytes()) as u64;
+    let check_goes_on = || {
+        let is_over = shared.is_stopping()
+            || is_long
+                && shared.is_partly_merged.load(Ordering::Acquire)
+                && shared.is_closing.load(Ordering::Acquire);
+        // The log keeps the commit, and a start begins again.
+        match is_over {
+            true => Err(Error::Closed),
+            false => Ok(()),
         }
+    };
+    check_goes_on().map_err(MergeError::of_source)?;
+    runs.verify(&spaces).map_err(MergeError::of_source)?;
+    for space in spaces {
         let damage = shared.damaged.get(space);
-        let mut rows = RunsCursor::new(runs, space, ALL, Direction::Forward)?;
+        let rows = RunsCursor::new(runs, space, ALL, Direction::Forward);
+        let mut rows = rows.map_err(|error| {
+            runs.forget_verification();
+            MergeError::of_source(error)
+        })?;
         while rows.current().is_some() {
+            check_goes_on().map_err(MergeError::of_source)?;
+            let slice_bytes = room_for_slice(shared, runs).map_err(MergeError::of_source)?;
             shared.is_partly_merged.store(true, Ordering::Release);
-            let mut is_in_space = false;
+            let (mut is_in_space, mut read) = (false, Ok(()));
             let written = catch_panic(|| {
                 let writing = tree.begin_write()?;
                 if let Some(error) = &damage {
@@ -101,15 +139,23 @@ fn merge_runs(
                 };
                 let mut table = writing.open_table(definition(&name))?;
                 is_in_space = true;
-                write_slice(shared, &mut table, &mut rows, damage.is_some(), steps)?;
+                read = write_slice(slice_bytes, &mut table, &mut rows, damage.is_some(), steps)?;
                 is_in_space = false;
                 drop(table);
-                writing.commit()?;
+                match &read {
+                    Ok(()) => writing.commit()?,
+                    Err(_) => writing.abort()?,
+                }
                 Ok(())
             });
             written.map_err(|error| MergeError {
                 error,
                 space: (is_in_space && damage.is_none()).then_some(space),
+                is_of_source: false,
+            })?;
+            read.map_err(|error| {
+                runs.forget_verification();
+                MergeError::of_source(error)
             })?;
         }
     }
@@ -119,15 +165,15 @@ fn merge_runs(
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
 /// Writes rows until they are enough for one redb transaction, which remembers each page that it
-/// replaces.
+/// replaces. Gives why the next row can't be read, if it can't.
 fn write_slice(
-    shared: &Shared,
+    slice_bytes: usize,
     table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
     rows: &mut RunsCursor,
     is_side_table: bool,
     steps: &mut Steps<'_>,
-) -> Result<()> {
-    let (mut bytes, slice_bytes) = (0, SLICE_MEMTABLES * shared.memtable_bytes());
+) -> Result<Result<()>> {
+    let mut bytes = 0;
     let mut side_row = Vec::new();
     while let Some((key, value)) = rows.current() {
         match value {
@@ -137,12 +183,30 @@ fn write_slice(
         };
         bytes += key.len() + value.map_or(0, <[u8]>::len);
         steps.step();
-        rows.advance()?;
+        if let Err(error) = rows.advance() {
+            return Ok(Err(error));
+        }
         if bytes > slice_bytes {
             break;
         }
     }
-    Ok(())
+    Ok(Ok(()))
+}
+
+/// How many bytes of rows the next slice may have: fewer where the disk has little room. Fails where it
+/// has too little for a memtable's.
+fn room_for_slice(shared: &Shared, runs: &Runs) -> Result<usize> {
+    let (keys, total) = (runs.entries(None), runs.bytes().max(1));
+    let mut bytes = SLICE_MEMTABLES * shared.memtable_bytes();
+    loop {
+        let within = total.min(bytes as u64);
+        let keys = u128::from(keys) * u128::from(within) / u128::from(total);
+        match check_disk_space(shared, keys as u64, within) {
+            Ok(()) => return Ok(bytes),
+            Err(_) if bytes > shared.memtable_bytes() => bytes /= 2,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// So many bytes of rows as this many memtables have, when a checkpoint is due, are one slice.

@@ -69,7 +69,7 @@ impl LogFiles {
                 lsn: Lsn(0),
                 ts: CommitTs(0),
             },
-            space: Arc::new(LogSpace::new(disk, folder)),
+            space: Arc::new(LogSpace::new(disk, folder, segment_bytes)),
             descriptors: DescriptorReserve::default(),
         };
         files.fill_descriptors();

@@ -17,16 +17,23 @@ pub(super) const FILE_OVERHEAD_BYTES: u64 = 256 << 10;
 pub(crate) struct LogSpace {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
+    segment_bytes: u64,
     made: AtomicU64,
 }
 
 impl LogSpace {
-    pub(super) fn new(disk: &Arc<dyn Disk>, folder: &Path) -> LogSpace {
+    pub(super) fn new(disk: &Arc<dyn Disk>, folder: &Path, segment_bytes: u64) -> LogSpace {
         LogSpace {
             disk: Arc::clone(disk),
             folder: folder.to_path_buf(),
+            segment_bytes,
             made: AtomicU64::new(0),
         }
+    }
+
+    /// How much room the next segments may take.
+    pub fn reserve(&self) -> u64 {
+        2 * (self.segment_bytes + FILE_OVERHEAD_BYTES)
     }
 
     /// Notes that there are files up to a position.

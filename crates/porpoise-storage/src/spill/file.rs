@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::{Error, Result, StoreId};
+use crate::tree::DamagedSpaces;
+use crate::{DamagedPlace, Error, Lsn, Result, SpaceId, StoreId};
 
 const PREFIX: &str = "spill-";
 
@@ -29,10 +31,14 @@ fn numbers(disk: &dyn Disk, folder: &Path) -> Result<BTreeSet<u64>> {
         .collect())
 }
 
-/// A number that no file of the folder has.
-pub(crate) fn next_number(disk: &dyn Disk, folder: &Path) -> Result<u64> {
+/// A number that no file of the folder has, and that no record of a log names that ends at a position,
+/// neither of a file that is gone by now. Each number that a record names was counted from one that
+/// belongs to a position before that record.
+pub(crate) fn next_number(disk: &dyn Disk, folder: &Path, log_end: Lsn) -> Result<u64> {
+    /// So many files at least can be made and given up again while the log doesn't grow.
+    const NUMBERS_A_BYTE: u64 = 1 << 16;
     let highest = numbers(disk, folder)?.last().copied().unwrap_or(0);
-    Ok(highest + 1)
+    Ok(log_end.0.saturating_mul(NUMBERS_A_BYTE).max(highest + 1))
 }
 
 /// Removes the files of transactions that were never committed, or that the tree has: all but these.
@@ -57,6 +63,10 @@ pub(crate) struct SpillFile {
     /// Where the next run goes.
     pub len: AtomicU64,
     is_kept: AtomicBool,
+    /// All of it that a checkpoint needs could be read.
+    is_verified: AtomicBool,
+    /// Gives names to damage.
+    damaged: Arc<DamagedSpaces>,
 }
 
 impl SpillFile {
@@ -65,6 +75,7 @@ impl SpillFile {
         folder: &Path,
         number: u64,
         id: StoreId,
+        damaged: Arc<DamagedSpaces>,
     ) -> Result<SpillFile> {
         let path = folder.join(spill_name(number));
         let file = disk.open(&path, OpenMode::Truncated);
@@ -76,6 +87,8 @@ impl SpillFile {
             disk: Some(Arc::clone(disk)),
             len: AtomicU64::new(0),
             is_kept: AtomicBool::new(false),
+            is_verified: AtomicBool::new(false),
+            damaged,
         })
     }
 
@@ -87,6 +100,7 @@ impl SpillFile {
         path: PathBuf,
         number: u64,
         id: StoreId,
+        damaged: Arc<DamagedSpaces>,
     ) -> SpillFile {
         SpillFile {
             file,
@@ -96,6 +110,8 @@ impl SpillFile {
             disk,
             len: AtomicU64::new(0),
             is_kept: AtomicBool::new(true),
+            is_verified: AtomicBool::new(false),
+            damaged,
         }
     }
 
@@ -112,6 +128,11 @@ impl SpillFile {
         Ok(())
     }
 
+    /// Removes what lies behind the last run.
+    pub fn cut(&self) {
+        let _ = self.file.set_len(self.len.load(Ordering::Acquire));
+    }
+
     /// Nothing of the log names it any more, or ever did: it is removed when nobody reads it any more.
     pub fn forget(&self) {
         self.is_kept.store(false, Ordering::Release);
@@ -121,6 +142,30 @@ impl SpillFile {
     pub fn checksum(&self, bytes: &[u8], at: u64) -> u64 {
         let seed = self.id.0 ^ self.number.rotate_left(32) ^ at;
         twox_hash::XxHash3_64::oneshot_with_seed(seed, bytes)
+    }
+
+    pub fn is_verified(&self) -> bool {
+        self.is_verified.load(Ordering::Acquire)
+    }
+
+    pub fn set_verified(&self, is_verified: bool) {
+        self.is_verified.store(is_verified, Ordering::Release);
+    }
+
+    /// A place that can't be read, as the system says, or isn't what was written there.
+    pub fn damage(&self, at: u64, space: SpaceId, unreadable: Option<io::Error>) -> Error {
+        let is_unreadable = unreadable
+            .as_ref()
+            .is_some_and(|error| error.kind() != io::ErrorKind::UnexpectedEof);
+        let what = match unreadable {
+            Some(error) => format!("it can't be read: {error}"),
+            None => "a block of a transaction's writes isn't what was written".to_string(),
+        };
+        let place = DamagedPlace {
+            is_unreadable,
+            ..DamagedPlace::new(&self.path, at, what)
+        };
+        self.damaged.attribute(place.into(), space)
     }
 
     pub fn corrupt(&self, at: u64, what: &str) -> Error {

@@ -288,17 +288,35 @@ impl Run {
 
     fn read_block(&self, of: &RunSpace, at: usize) -> Result<Arc<RunBlock>> {
         let place = &of.blocks[at];
-        let mut bytes = vec![0; place.len as usize];
-        let read = self.file.file.read_exact_at(&mut bytes, place.at);
-        read.map_err(Error::io("read", &self.file.path))?;
-        let block = verified(&self.file, &bytes, place.at).map(|_| ());
-        block
-            .and_then(|()| RunBlock::decode(place.at, bytes))
+        let mut bytes = Vec::new();
+        self.read_bytes(of, place, &mut bytes)?;
+        RunBlock::decode(place.at, bytes)
             .map(Arc::new)
-            .ok_or_else(|| {
-                let what = "a block of a transaction's writes isn't what was written";
-                self.file.corrupt(place.at, what)
-            })
+            .ok_or_else(|| self.file.damage(place.at, of.space, None))
+    }
+
+    /// Reads a block's bytes, and verifies them.
+    fn read_bytes(&self, of: &RunSpace, place: &BlockPlace, bytes: &mut Vec<u8>) -> Result<()> {
+        bytes.resize(place.len as usize, 0);
+        let read = self.file.file.read_exact_at(bytes, place.at);
+        read.map_err(|error| self.file.damage(place.at, of.space, Some(error)))?;
+        match verified(&self.file, bytes, place.at) {
+            Some(_) => Ok(()),
+            None => Err(self.file.damage(place.at, of.space, None)),
+        }
+    }
+
+    /// Reads all blocks of some spaces, and verifies them.
+    pub(super) fn verify(&self, spaces: &[SpaceId]) -> Result<()> {
+        let mut bytes = Vec::new();
+        for of in &self.spaces {
+            if spaces.contains(&of.space) {
+                for place in &of.blocks {
+                    self.read_bytes(of, place, &mut bytes)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// How many blocks a space has.

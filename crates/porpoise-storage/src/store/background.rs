@@ -15,6 +15,9 @@ use crate::{Error, Result, checkpoint, recovery};
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a failed checkpoint it is tried again.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(2);
+/// The pause doubles with each checkpoint in a row for which what a transaction has spilled can't be
+/// read, up to so long: each reads all of it up to there.
+const CHECKPOINT_RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// Wakes threads that sleep until they are notified, or for a limited time.
 #[derive(Default)]
@@ -96,6 +99,7 @@ fn checkpoint_when_due(shared: &Shared) {
     let mut last_commits = 0;
     let mut quiet_since = Instant::now();
     let mut shrinker = Shrinker::default();
+    let mut retry = CHECKPOINT_RETRY;
     while !shared.is_stopping() {
         if !shrinker.is_at_work() {
             shared.checkpoint_signal.wait(SYNC_INTERVAL);
@@ -116,6 +120,12 @@ fn checkpoint_when_due(shared: &Shared) {
         shared
             .is_checkpoint_failing
             .store(outcome.is_err(), Ordering::Release);
+        retry = match &outcome {
+            Err(Error::Damaged(place)) if shared.tree_path.as_ref() != Some(&place.path) => {
+                (retry * 2).min(CHECKPOINT_RETRY_MAX)
+            }
+            _ => CHECKPOINT_RETRY,
+        };
         match outcome {
             Ok(_) => {
                 shared.is_over_limit.store(false, Ordering::Release);
@@ -127,7 +137,7 @@ fn checkpoint_when_due(shared: &Shared) {
             }
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint failed and will be tried again");
-                shared.checkpoint_signal.wait(CHECKPOINT_RETRY);
+                shared.checkpoint_signal.wait(retry);
             }
         }
     }

@@ -54,7 +54,7 @@ impl Store {
         let tree_path = folder.as_ref().map(|folder| folder.path.join(TREE));
         let recovered = recover(options, folder.as_ref(), &tree, tree_path.as_deref())?;
         let cache = Arc::new(BlockCache::new(options.cache_bytes - cache_bytes));
-        let damaged = Arc::new(recovered.damaged);
+        let damaged = recovered.damaged;
         let snapshot = TreeSnapshot::open(&tree, Arc::clone(&cache), Arc::clone(&damaged))?;
         let snapshot = Arc::new(snapshot);
         cache.attach(&snapshot);
@@ -87,7 +87,9 @@ impl Store {
                 None => usize::MAX,
             },
             next_spill: AtomicU64::new(recovered.next_spill),
+            lost_files: Mutex::default(),
             is_partly_merged: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
             pace: Pace::default(),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),
@@ -126,7 +128,7 @@ impl Store {
 struct Recovered {
     /// What the tree says about itself.
     state: TreeState,
-    damaged: DamagedSpaces,
+    damaged: Arc<DamagedSpaces>,
     counters: SpaceTable<Counter>,
     next_space: u32,
     /// The newest commit.
@@ -154,9 +156,11 @@ fn recover(
         mut damaged,
     } = open_tree(tree, tree_path.unwrap_or(Path::new("")))?;
     damaged.checkpoint_read_tries = options.checkpoint_read_tries;
+    let damaged = Arc::new(damaged);
     let mut replay = Replay {
         options,
         folder,
+        damaged: &damaged,
         memtable: Arc::new(Memtable::after(state.ts)),
         older: Vec::new(),
         spill_files: BTreeSet::new(),
@@ -169,8 +173,8 @@ fn recover(
     let log = match folder {
         Some(folder) => {
             let log = replay_log(options, folder, state.lsn, &mut replay)?;
-            // Also those of files that are removed now.
-            next_spill = spill::next_number(&*options.disk, folder.path)?;
+            // Also above those of files that are removed now.
+            next_spill = spill::next_number(&*options.disk, folder.path, log.1.lsn())?;
             spill::remove_all_but(&*options.disk, folder.path, &replay.spill_files)?;
             Some(log)
         }
@@ -179,12 +183,12 @@ fn recover(
     replay.memtable.publish(replay.last_ts);
     Ok(Recovered {
         state,
-        damaged,
         counters: replay.counters,
         next_space: replay.next_space,
         last_ts: replay.last_ts,
         memtable: replay.memtable,
         older: replay.older,
+        damaged,
         next_spill,
         log,
     })
@@ -270,6 +274,7 @@ fn lock_folder(disk: &dyn Disk, folder: &Path) -> Result<FolderLock> {
 struct Replay<'a> {
     options: &'a Options,
     folder: Option<&'a OpenFolder<'a>>,
+    damaged: &'a Arc<DamagedSpaces>,
     memtable: Arc<Memtable>,
     /// The newest first.
     older: Vec<Arc<Memtable>>,
@@ -387,7 +392,8 @@ impl Replay<'_> {
         })?;
         self.spill_files.insert(number);
         let id = folder.tree_file.id();
-        let disk = Some(Arc::clone(disk));
-        Ok(Arc::new(SpillFile::committed(disk, file, path, number, id)))
+        let (disk, damaged) = (Some(Arc::clone(disk)), Arc::clone(self.damaged));
+        let file = SpillFile::committed(disk, file, path, number, id, damaged);
+        Ok(Arc::new(file))
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     pub spill_bytes: usize,
     /// The number of the next such file.
     pub(super) next_spill: AtomicU64,
+    /// Files of commits that have failed, while the log may have the record.
+    pub lost_files: Mutex<Vec<Arc<SpillFile>>>,
     /// A checkpoint has written a part of a commit to the tree, and not yet all of it.
     pub is_partly_merged: AtomicBool,
     pub pace: Pace,
@@ -71,6 +73,9 @@ pub(crate) struct Shared {
     /// How many checkpoints were made.
     pub(super) checkpoints: AtomicU64,
     pub(super) is_stopping: AtomicBool,
+    /// The store is to be closed when a last checkpoint is made. That doesn't take long: what is long
+    /// is left to a start.
+    pub is_closing: AtomicBool,
     /// Wakes the thread that syncs.
     pub(super) sync_signal: Signal,
     /// Wakes the thread that makes checkpoints.
@@ -150,7 +155,10 @@ impl Shared {
             .group
             .check_writable()
             .and_then(|()| match &overlay {
-                Some(overlay) => self.spill_rest(overlay),
+                Some(overlay) => {
+                    overlay.0.write().give_up_undo();
+                    self.spill_rest(overlay)
+                }
                 None => Ok(()),
             })
             .and_then(|()| self.payload(overlay.as_ref(), &counters));
@@ -166,8 +174,7 @@ impl Shared {
         };
         let mut own_memtable = None;
         if let Some(overlay) = &overlay {
-            let mut overlay = overlay.0.write();
-            overlay.give_up_undo();
+            let overlay = overlay.0.read();
             own_memtable = overlay.large().cloned();
             if let (Some(own), Some(runs)) = (&own_memtable, overlay.runs()) {
                 own.set_runs(Arc::clone(runs));
@@ -227,12 +234,18 @@ impl Shared {
         self.group.check_writable()?;
         let number = self.next_spill.fetch_add(1, Ordering::Relaxed);
         let folder = path.parent().unwrap_or(Path::new(""));
-        SpillFile::create(&self.disk, folder, number, tree.id()).map(Arc::new)
+        let damaged = Arc::clone(&self.damaged);
+        SpillFile::create(&self.disk, folder, number, tree.id(), damaged).map(Arc::new)
     }
 
-    /// Writes what a transaction has in memory to the end of its file. On an error it still has it.
+    /// Writes what a transaction has in memory to the end of its file. On an error it still has it, and
+    /// the file is as before.
     pub fn spill(&self, overlay: &SharedOverlay, file: &Arc<SpillFile>) -> Result<()> {
-        let run = overlay.0.read().write_run(file)?;
+        let writes = overlay.0.read();
+        let spilled = writes.runs().map_or(0, |runs| runs.bytes());
+        checkpoint::check_room_to_spill(self, writes.bytes_to_spill() as u64, spilled)?;
+        let run = writes.write_run(file).inspect_err(|_| file.cut())?;
+        drop(writes);
         let epoch = self.epoch.load();
         let freed = overlay.0.write().spilled(run, epoch.tree.cache());
         drop(freed);
