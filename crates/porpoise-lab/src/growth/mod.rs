@@ -305,6 +305,7 @@ impl<'a> Run<'a> {
             Self::scan,
             |run| {
                 run.figures.updated_bytes = run.rest()?;
+                run.figures.folder_bytes = Some(run.server.data_bytes() as f64);
                 Ok(())
             },
             Self::stop_and_start,

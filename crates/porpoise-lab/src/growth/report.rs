@@ -27,6 +27,8 @@ pub struct GrowthFigures {
     pub longest_update: Option<f64>,
     /// Bytes of the folder a row, at rest after the updates.
     pub updated_bytes: Option<f64>,
+    /// Bytes of the whole folder then.
+    pub folder_bytes: Option<f64>,
     /// Rows a second that a sum of all reads.
     pub scans: Option<f64>,
     /// The most memory of the process that was resident.
@@ -190,6 +192,14 @@ const REST: &[Kind] = &[
         form: Form::Tenths,
         scale: Scale::Linear,
         of: |figures| figures.updated_bytes,
+    },
+    Kind {
+        key: "folder",
+        head: "folder MiB",
+        title: "The whole folder after the updates, MiB",
+        form: Form::Mib,
+        scale: Scale::Linear,
+        of: |figures| figures.folder_bytes,
     },
     Kind {
         key: "memory",
@@ -394,6 +404,7 @@ mod tests {
                 worst_second: Some(0.714),
                 longest_update: figure(0.0123),
                 updated_bytes: figure(100.0),
+                folder_bytes: figure(f64::from(300 << 20)),
                 scans: figure(5e6),
                 peak_bytes: figure(f64::from(200 << 20)),
                 stop: figure(0.5),
@@ -448,7 +459,7 @@ mod tests {
             "{text}"
         );
         let rest = [
-            "20,000", "MariaDB", "84.2", "100.0", "200", "0.500", "0.250", "0.750", "0",
+            "20,000", "MariaDB", "84.2", "100.0", "300", "200", "0.500", "0.250", "0.750", "0",
         ];
         assert_eq!(cells[14], rest, "{text}");
         assert!(text.contains("all memory at most 256 MiB each"), "{text}");
