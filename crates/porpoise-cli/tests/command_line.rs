@@ -381,6 +381,73 @@ fn suites_of_queries_are_measured_and_their_plans_written() {
     }
 }
 
+#[test]
+fn a_growing_table_is_measured_through_a_stop_and_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let charts = folder.path().join("charts");
+    let output = porpoise(&[
+        "bench",
+        "growth",
+        "--rows=500,2000",
+        "--text=20",
+        "--clients=2",
+        "--seconds=1",
+        "--idle=1",
+        &format!("--output={}", charts.display()),
+    ]);
+    let (told, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{told}{errors}");
+    assert!(
+        told.starts_with("Rows of two integers and a text of 20 bytes; 2 clients"),
+        "{told}"
+    );
+    for rows in ["500", "2,000"] {
+        let begins = |line: &&str| line.split_whitespace().take(2).eq([rows, "Porpoise"]);
+        let lines: Vec<&str> = told.lines().filter(begins).collect();
+        let [rates, rest] = lines[..] else {
+            panic!("{told}");
+        };
+        for (line, count) in [(rates, 7), (rest, 8)] {
+            // One that is missing is a dash.
+            let figures: Result<Vec<f64>, _> = line
+                .split_whitespace()
+                .skip(2)
+                .map(|cell| cell.replace(',', "").parse())
+                .collect();
+            assert_eq!(figures.unwrap().len(), count, "{told}");
+        }
+        assert!(rest.ends_with(" 0"), "updates are lost: {told}");
+    }
+    let written: Vec<_> = std::fs::read_dir(&charts).unwrap().flatten().collect();
+    assert_eq!(written.len(), 14);
+    for chart in written {
+        let svg = std::fs::read_to_string(chart.path()).unwrap();
+        assert!(svg.contains("Porpoise"), "{svg}");
+    }
+}
+
+#[test]
+fn growth_that_cannot_be_measured_is_refused_before_it_begins() {
+    for (arguments, complaint) in [
+        (
+            &["--peer=mysql://root@localhost/"][..],
+            "can't be killed and started again",
+        ),
+        (&["--rows=100,4"], "4 rows: there must be 8 (one a client)"),
+        (&["--cache=512", "--memory=300"], "has no room for a cache"),
+        (&["--seconds=0"], "nothing to measure"),
+        (
+            &["--rows=2000000000", "--text=60000"],
+            "2,000,000,000 rows may take ",
+        ),
+    ] {
+        let refused = porpoise(&[&["bench", "growth"], arguments].concat());
+        let why = text(&refused.stderr);
+        assert!(!refused.status.success(), "{arguments:?}");
+        assert!(why.contains(complaint), "{why}");
+    }
+}
+
 fn option_file(name: &str) -> String {
     format!(
         "{}/tests/option_files/{name}.cnf",

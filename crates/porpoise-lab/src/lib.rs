@@ -24,7 +24,7 @@
 //! server; and [`connect`], clients that come and go, over every way in. [`ceiling`] sets a server
 //! that does nothing ([`replay`]) beside the real ones. [`fairness`] has clients ask for little
 //! beside statements that compute for long, [`transfers`] has them change a few rows on a machine
-//! that is busy. [`programs`] runs stored programs. [`fuzz`] asks random statements, and looks whether
+//! that is busy. [`programs`] runs stored programs. [`growth`] has tables that grow beyond memory. [`fuzz`] asks random statements, and looks whether
 //! the answers can be. [`profile`] samples where the time goes. [`queries`] has suites of analytical queries, which are
 //! run one at a time and whose answers are compared: TPC-H, the Star Schema Benchmark, and joins of a
 //! database of films. [`costs`] measures what the optimizer's constants stand for. [`Peer`] is a MariaDB to measure beside.
@@ -55,11 +55,13 @@ mod custom;
 mod experiment;
 pub mod fairness;
 pub mod fuzz;
+pub mod growth;
 mod histogram;
 pub mod idle;
 mod load;
 pub mod locks;
 pub mod machine;
+mod memory_group;
 mod page;
 mod peer;
 pub mod profile;

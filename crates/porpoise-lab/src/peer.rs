@@ -12,9 +12,13 @@ use std::time::{Duration, Instant};
 use porpoise_client::{Connection, Options, Transport};
 
 use crate::Error;
+use crate::memory_group::{MemoryGroup, command};
 
-/// How long it may take to answer.
+/// How long it may take to answer; and where it has data already, which it may have to recover.
 const START_PATIENCE: Duration = Duration::from_secs(30);
+const RECOVERY_PATIENCE: Duration = Duration::from_secs(600);
+/// Between two attempts to connect.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(2);
 /// Where Debian has it, which is not in everybody's path.
 const FOLDERS: &[&str] = &["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
 
@@ -43,37 +47,31 @@ impl Peer {
     /// Starts one in `folder`, for so many clients, with more of mysqld's options. Its root has no
     /// password.
     pub fn start(folder: &Path, clients: usize, options: &[String]) -> Result<Peer, Error> {
+        Self::start_in(None, folder, clients, options)
+    }
+
+    /// The same, with its memory limited by a group. A folder where one was is served again.
+    pub(crate) fn start_in(
+        group: Option<&MemoryGroup>,
+        folder: &Path,
+        clients: usize,
+        options: &[String],
+    ) -> Result<Peer, Error> {
         let failed = |what: String| Error::Plan(format!("MariaDB doesn't start: {what}"));
-        let [Some(server), Some(installer)] = ["mariadbd", "mariadb-install-db"].map(program)
-        else {
-            return Err(failed("it is not installed".into()));
-        };
+        let server = program("mariadbd").ok_or_else(|| failed(NOT_INSTALLED.into()))?;
         let data = folder.join("mariadb");
-        let socket = folder.join("mariadb.sock");
-        // Started by the machine's root it wants to be told that this is meant.
-        let is_root = rustix::process::geteuid().is_root();
-        let user = is_root.then_some("--user=root");
-        let installed = Command::new(installer)
-            // One that starts removes temporary tables from the common folder, those of others
-            // among them.
-            .env("TMPDIR", folder)
-            .arg("--no-defaults")
-            .arg(format!("--datadir={}", data.display()))
-            .args(user)
-            .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| failed(error.to_string()))?;
-        if !installed.status.success() {
-            let words = String::from_utf8_lossy(&installed.stderr).into_owned();
-            return Err(failed(words));
+        let mut patience = RECOVERY_PATIENCE;
+        if !data.join("mysql").is_dir() {
+            install(folder, &data).map_err(failed)?;
+            patience = START_PATIENCE;
         }
+        let socket = folder.join("mariadb.sock");
         let [certificate, key] =
             make_certificate(folder).map_err(|error| failed(error.to_string()))?;
         let port = free_port().map_err(|error| failed(error.to_string()))?;
         let log = std::fs::File::create(folder.join("mariadb.log"))
             .map_err(|error| failed(error.to_string()))?;
-        let child = Command::new(server)
+        let child = command(group, &server)
             .env("TMPDIR", folder)
             .arg("--no-defaults")
             .arg(format!("--datadir={}", data.display()))
@@ -96,7 +94,7 @@ impl Peer {
                 "--skip-name-resolve",
             ])
             .args(options)
-            .args(user)
+            .args(user())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -109,14 +107,14 @@ impl Peer {
             socket,
             port,
         };
-        let deadline = Instant::now() + START_PATIENCE;
+        let deadline = Instant::now() + patience;
         while let Err(refusal) = peer.connect() {
             let ended = peer.child.try_wait().ok().flatten().is_some();
             if ended || Instant::now() > deadline {
                 let log = std::fs::read_to_string(folder.join("mariadb.log")).unwrap_or_default();
                 return Err(failed(format!("{refusal}\n{log}")));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(ATTEMPT_PAUSE);
         }
         Ok(peer)
     }
@@ -162,6 +160,34 @@ impl Drop for Peer {
         // Nothing in it has to last: the folder goes as well.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+const NOT_INSTALLED: &str = "it is not installed";
+
+/// Started by the machine's root it wants to be told that this is meant.
+fn user() -> Option<&'static str> {
+    let is_root = rustix::process::geteuid().is_root();
+    is_root.then_some("--user=root")
+}
+
+/// Makes its data folder; or says why not.
+fn install(folder: &Path, data: &Path) -> Result<(), String> {
+    let installer = program("mariadb-install-db").ok_or(NOT_INSTALLED)?;
+    let installed = Command::new(installer)
+        // One that starts removes temporary tables from the common folder, those of others
+        // among them.
+        .env("TMPDIR", folder)
+        .arg("--no-defaults")
+        .arg(format!("--datadir={}", data.display()))
+        .args(user())
+        .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    match installed.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&installed.stderr).into_owned()),
     }
 }
 

@@ -4,11 +4,12 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 use porpoise_client::{Connection, Options, TlsMode, TlsOptions, Transport};
 
 use crate::Error;
+use crate::memory_group::{MemoryGroup, command};
 
 /// The schema of the clients' tables.
 pub const CLIENTS_SCHEMA: &str = "sbtest";
@@ -36,6 +37,18 @@ impl Serving {
         options: &[String],
         log: Option<&Path>,
     ) -> Result<Serving, Error> {
+        Self::start_in(None, program, folder, clients, options, log)
+    }
+
+    /// The same, with its memory limited by a group.
+    pub(crate) fn start_in(
+        group: Option<&MemoryGroup>,
+        program: Option<&Path>,
+        folder: &Path,
+        clients: usize,
+        options: &[String],
+        log: Option<&Path>,
+    ) -> Result<Serving, Error> {
         let program = match program {
             Some(program) => program.to_owned(),
             None => std::env::current_exe()?,
@@ -49,7 +62,7 @@ impl Serving {
             ))
         };
         let socket = folder.join("porpoise.sock");
-        let mut command = Command::new(&program);
+        let mut command = command(group, &program);
         if let Some(log) = log {
             command.stderr(std::fs::File::create(log)?);
         }

@@ -3,12 +3,13 @@
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
 //! beside its ratio to the peer's, if there is one. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`transfers`],
-//! [`programs`], [`queries`] and [`costs`] are experiments of their own.
+//! [`programs`], [`growth`], [`queries`] and [`costs`] are experiments of their own.
 
 mod ceiling;
 mod connect;
 mod costs;
 mod fairness;
+mod growth;
 mod locks;
 mod peer;
 mod programs;
@@ -98,6 +99,8 @@ enum Experiment {
     /// Measure stored programs: a loop, a function for each row, triggers, procedures that many
     /// clients call
     Programs(programs::ProgramsOptions),
+    /// Measure a table that grows beyond the cache: rates, sizes, memory, start and recovery
+    Growth(growth::GrowthOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -114,6 +117,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Costs(options)) => costs::measure(options),
         Some(Experiment::Transfers(options)) => transfers::measure(options),
         Some(Experiment::Programs(options)) => programs::measure(options),
+        Some(Experiment::Growth(options)) => growth::measure(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,192 @@
+//! A server of the growth experiment: started on its folder again and again.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use porpoise_client::{Connection, Options};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::GrowthPlan;
+use crate::memory_group::MemoryGroup;
+use crate::resources::Memory;
+use crate::serving::{Serving, prepare, routes_to};
+use crate::{Error, Peer};
+
+/// How long a server may take to end.
+const STOP_PATIENCE: Duration = Duration::from_secs(300);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Product {
+    Porpoise,
+    MariaDb,
+}
+
+impl Product {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Porpoise => "Porpoise",
+            Self::MariaDb => "MariaDB",
+        }
+    }
+}
+
+pub(super) struct Server {
+    process: Process,
+    /// Where its files are.
+    data: PathBuf,
+}
+
+enum Process {
+    Porpoise(Serving),
+    MariaDb(Peer),
+}
+
+impl Server {
+    /// One that serves from `folder`, with what was there before.
+    pub(super) fn start(
+        product: Product,
+        plan: &GrowthPlan,
+        folder: &Path,
+        group: Option<&MemoryGroup>,
+    ) -> Result<Self, Error> {
+        let cache = [format!("--innodb-buffer-pool-size={}M", plan.cache_mib)];
+        let (process, data) = match product {
+            Product::Porpoise => {
+                let log = folder.join("porpoise.log");
+                let serving =
+                    Serving::start_in(group, None, folder, plan.clients, &cache, Some(&log))?;
+                (Process::Porpoise(serving), folder.join("porpoise"))
+            }
+            Product::MariaDb => {
+                let peer = Peer::start_in(group, folder, plan.clients, &cache)?;
+                (Process::MariaDb(peer), folder.join("mariadb"))
+            }
+        };
+        Ok(Self { process, data })
+    }
+
+    pub(super) fn product(&self) -> Product {
+        match self.process {
+            Process::Porpoise(_) => Product::Porpoise,
+            Process::MariaDb(_) => Product::MariaDb,
+        }
+    }
+
+    /// How clients come in, by the Unix socket.
+    pub(super) fn options(&self) -> Options {
+        let [_, unix] = match &self.process {
+            Process::Porpoise(serving) => routes_to(serving.port, &serving.socket),
+            Process::MariaDb(peer) => routes_to(peer.port(), peer.socket()),
+        };
+        unix
+    }
+
+    fn root(&self) -> Result<Connection, porpoise_client::Error> {
+        match &self.process {
+            Process::Porpoise(serving) => serving.root(),
+            Process::MariaDb(peer) => peer.connect(),
+        }
+    }
+
+    /// Makes the clients' account.
+    pub(super) fn prepare(&self) -> Result<(), porpoise_client::Error> {
+        prepare(&mut self.root()?, &["localhost"])
+    }
+
+    /// Has it answer a query.
+    pub(super) fn answers(&self) -> Result<(), porpoise_client::Error> {
+        self.root()?.rows("SELECT 1").map(drop)
+    }
+
+    fn pid(&self) -> u32 {
+        match &self.process {
+            Process::Porpoise(serving) => serving.pid(),
+            Process::MariaDb(peer) => peer.pid(),
+        }
+    }
+
+    /// The most memory that was resident so far; nothing once it has ended.
+    pub(super) fn peak_bytes(&self) -> Option<u64> {
+        Some(Memory::of(self.pid())?.peak_bytes)
+    }
+
+    /// What its files take on the disk.
+    pub(super) fn data_bytes(&self) -> u64 {
+        folder_bytes(&self.data)
+    }
+
+    /// How it has ended; nothing as long as it runs.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        match &mut self.process {
+            Process::Porpoise(serving) => serving.ended(),
+            Process::MariaDb(peer) => peer.ended(),
+        }
+    }
+
+    /// Ends it as services are ended, and waits until it has.
+    pub(super) fn stop(&mut self) -> Result<(), Error> {
+        let name = self.product().name();
+        let pid = Pid::from_raw(self.pid() as i32).expect("a process has a number");
+        kill_process(pid, Signal::TERM).map_err(std::io::Error::from)?;
+        let began = Instant::now();
+        loop {
+            match self.ended() {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(Error::Plan(format!("{name} stopped with {status}"))),
+                None if began.elapsed() > STOP_PATIENCE => {
+                    let seconds = STOP_PATIENCE.as_secs();
+                    let why = format!("{name} has not stopped after {seconds} seconds");
+                    return Err(Error::Plan(why));
+                }
+                None => std::thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    }
+
+    /// Ends it at once, and waits until it has.
+    pub(super) fn kill(&mut self) {
+        match &mut self.process {
+            Process::Porpoise(serving) => serving.kill(),
+            Process::MariaDb(peer) => peer.kill(),
+        }
+        while self.ended().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// What the files of a folder take on the disk; those that go meanwhile take nothing.
+fn folder_bytes(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return 0;
+    };
+    let bytes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
+        // As stat tells it, in units of 512.
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    });
+    bytes.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_what_is_in_its_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(folder_bytes(folder.path()), 0);
+        std::fs::create_dir(folder.path().join("inner")).unwrap();
+        for name in ["one", "inner/two"] {
+            let file = std::fs::File::create(folder.path().join(name)).unwrap();
+            std::io::Write::write_all(&mut &file, &vec![1; 100_000]).unwrap();
+            file.sync_all().unwrap();
+        }
+        let bytes = folder_bytes(folder.path());
+        assert!((200_000..400_000).contains(&bytes), "{bytes}");
+        assert_eq!(folder_bytes(&folder.path().join("missing")), 0);
+    }
+}
