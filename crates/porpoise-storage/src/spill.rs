@@ -103,13 +103,14 @@ impl Runs {
     }
 
     /// Reads all that there is of some spaces. Fails where it isn't what was written, or can't be read.
-    /// What was found to be whole isn't read a second time.
-    pub fn verify(&self, spaces: &[SpaceId]) -> Result<()> {
+    /// What was found to be whole isn't read a second time. Ends with the error of `check_goes_on`, which
+    /// is called before each block.
+    pub fn verify(&self, spaces: &[SpaceId], check_goes_on: impl Fn() -> Result<()>) -> Result<()> {
         let Some(file) = self.file().filter(|file| !file.is_verified()) else {
             return Ok(());
         };
         for part in &self.parts {
-            part.run.verify(spaces)?;
+            part.run.verify(spaces, &check_goes_on)?;
         }
         file.set_verified(true);
         Ok(())

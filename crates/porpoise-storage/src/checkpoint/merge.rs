@@ -115,7 +115,8 @@ fn merge_runs(
         }
     };
     check_goes_on().map_err(MergeError::of_source)?;
-    runs.verify(&spaces).map_err(MergeError::of_source)?;
+    let verified = runs.verify(&spaces, check_goes_on);
+    verified.map_err(MergeError::of_source)?;
     for space in spaces {
         let damage = shared.damaged.get(space);
         let rows = RunsCursor::new(runs, space, ALL, Direction::Forward);

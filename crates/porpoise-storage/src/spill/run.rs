@@ -307,11 +307,16 @@ impl Run {
     }
 
     /// Reads all blocks of some spaces, and verifies them.
-    pub(super) fn verify(&self, spaces: &[SpaceId]) -> Result<()> {
+    pub(super) fn verify(
+        &self,
+        spaces: &[SpaceId],
+        check_goes_on: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         let mut bytes = Vec::new();
         for of in &self.spaces {
             if spaces.contains(&of.space) {
                 for place in &of.blocks {
+                    check_goes_on()?;
                     self.read_bytes(of, place, &mut bytes)?;
                 }
             }

@@ -16,7 +16,8 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a failed checkpoint it is tried again.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(2);
 /// The pause doubles with each checkpoint in a row for which what a transaction has spilled can't be
-/// read, up to so long: each reads all of it up to there.
+/// read, or can't be written to the tree as a whole, up to so long: each reads or writes all of it up
+/// to there.
 const CHECKPOINT_RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// Wakes threads that sleep until they are notified, or for a limited time.
@@ -121,9 +122,7 @@ fn checkpoint_when_due(shared: &Shared) {
             .is_checkpoint_failing
             .store(outcome.is_err(), Ordering::Release);
         retry = match &outcome {
-            Err(Error::Damaged(place)) if shared.tree_path.as_ref() != Some(&place.path) => {
-                (retry * 2).min(CHECKPOINT_RETRY_MAX)
-            }
+            Err(error) if is_long(shared, error) => (retry * 2).min(CHECKPOINT_RETRY_MAX),
             _ => CHECKPOINT_RETRY,
         };
         match outcome {
@@ -141,6 +140,13 @@ fn checkpoint_when_due(shared: &Shared) {
             }
         }
     }
+}
+
+/// Whether a checkpoint that has failed did work that the next has to do again.
+fn is_long(shared: &Shared, error: &Error) -> bool {
+    let is_of_spilled = matches!(error, Error::Damaged(place)
+        if shared.tree_path.as_ref() != Some(&place.path));
+    is_of_spilled || shared.is_partly_merged.load(Ordering::Acquire)
 }
 
 /// How long after the tree's file was shortened, or could not be, it is looked at again.
