@@ -15,7 +15,7 @@ use crate::commit::Commit;
 use crate::disk::Disk;
 use crate::group_commit::{Durability, GroupCommit, Writing};
 use crate::locks::{HeldLocks, LockTable};
-use crate::log::Payload;
+use crate::log::{LogFiles, Payload};
 use crate::memtable::Memtable;
 use crate::options::{Background, FlushPolicy};
 use crate::overlay::{Overlay, SharedOverlay};
@@ -232,6 +232,8 @@ impl Shared {
             return Err(Error::Closed);
         };
         self.group.check_writable()?;
+        // The descriptor that it takes is not one that the log has lent.
+        self.group.with_files(LogFiles::fill_descriptors);
         let number = self.next_spill.fetch_add(1, Ordering::Relaxed);
         let folder = path.parent().unwrap_or(Path::new(""));
         let damaged = Arc::clone(&self.damaged);
