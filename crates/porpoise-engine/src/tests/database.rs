@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use porpoise_catalog::{Relation, Table, create_text};
 use porpoise_core::error::Result;
@@ -119,19 +120,33 @@ impl Db {
     }
 
     fn open(location: Location, variables: &[(&str, &str)]) -> Db {
-        let engine = Engine::open(EngineOptions {
-            location,
-            variables: variables
-                .iter()
-                .map(|(name, value)| (name.to_string(), value.to_string()))
-                .collect(),
-        })
-        .expect("opens");
+        let engine = Db::engine(&location, variables);
         let session = engine.connect(Login::default()).expect("connects");
         let mut db = Db { engine, session };
         db.run("CREATE DATABASE IF NOT EXISTS d");
         db.run("USE d");
         db
+    }
+
+    /// A database that was dropped and not closed goes with the last thread that is at work in it,
+    /// and the refresh of statistics may read a table then: its folder is waited for.
+    fn engine(location: &Location, variables: &[(&str, &str)]) -> Engine {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let options = EngineOptions {
+                location: location.clone(),
+                variables: variables
+                    .iter()
+                    .map(|(name, value)| (name.to_string(), value.to_string()))
+                    .collect(),
+            };
+            match Engine::open(options) {
+                Err(error) if error.number() == 1015 && Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                opened => return opened.expect("opens"),
+            }
+        }
     }
 
     /// The rows of an answer, `|` between columns.
