@@ -53,6 +53,9 @@ pub(crate) struct BlockMemory {
     /// How many of these bytes something else takes that the cache lends them to.
     pub lent: AtomicUsize,
     used: AtomicUsize,
+    /// How many of the used bytes are those of blocks that were evicted and are still held: by who
+    /// reads from one, or from an older index, in which a block that waits for the disk has all.
+    evicted: AtomicUsize,
     free: [Mutex<Vec<Box<[u8]>>>; BUFFER_BYTES.len()],
 }
 
@@ -62,6 +65,7 @@ impl BlockMemory {
             budget,
             lent: AtomicUsize::new(0),
             used: AtomicUsize::new(0),
+            evicted: AtomicUsize::new(0),
             free: Default::default(),
         }
     }
@@ -71,10 +75,26 @@ impl BlockMemory {
         self.used.load(Ordering::Relaxed)
     }
 
-    pub fn is_over_budget(&self) -> bool {
-        // Blocks keep an eighth.
+    /// The bytes of blocks that were not evicted.
+    fn live(&self) -> usize {
+        let evicted = self.evicted.load(Ordering::Relaxed);
+        self.used().saturating_sub(evicted)
+    }
+
+    /// How many bytes blocks may take.
+    fn room(&self) -> usize {
+        // They keep an eighth.
         let lent = self.lent.load(Ordering::Relaxed);
-        self.used() > self.budget - lent.min(self.budget / 8 * 7)
+        self.budget - lent.min(self.budget / 8 * 7)
+    }
+
+    pub fn is_over_budget(&self) -> bool {
+        self.live() > self.room()
+    }
+
+    /// Whether others will soon have to go for a block that is added.
+    pub fn is_nearly_used(&self) -> bool {
+        self.live() > self.room() / 8 * 7
     }
 
     /// A buffer of at least this length. One that is small or large for a block has exactly this
@@ -121,11 +141,16 @@ pub(crate) struct Block {
     is_wide: bool,
     /// The reference bit of CLOCK: read since the hand last passed.
     is_referenced: AtomicBool,
+    is_evicted: AtomicBool,
     memory: Arc<BlockMemory>,
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
+        if *self.is_evicted.get_mut() {
+            let evicted = &self.memory.evicted;
+            evicted.fetch_sub(self.size(), Ordering::Relaxed);
+        }
         self.memory.give_back(std::mem::take(&mut self.buffer));
     }
 }
@@ -234,6 +259,15 @@ impl Block {
 
     pub fn size(&self) -> usize {
         self.buffer.len() + BLOCK_OVERHEAD_BYTES
+    }
+
+    /// Notes that it is in no index any more: its memory counts as free, though somebody who holds it
+    /// may have to let it go first.
+    pub fn mark_evicted(&self) {
+        if !self.is_evicted.swap(true, Ordering::Relaxed) {
+            let evicted = &self.memory.evicted;
+            evicted.fetch_add(self.size(), Ordering::Relaxed);
+        }
     }
 
     pub fn is_referenced(&self) -> bool {
@@ -403,6 +437,7 @@ pub(crate) fn build_block<'r>(
         is_open: high.is_none(),
         is_wide,
         is_referenced: AtomicBool::new(false),
+        is_evicted: AtomicBool::new(false),
         memory: Arc::clone(memory),
     }
 }

@@ -10,7 +10,7 @@
 //! block       │ key key key … │ value value value …      │        immutable (`block.rs`)
 //!             └── keys of this interval are here, or nowhere ──┘
 //!
-//! index       (a…d) (d…k)   ·gap·   (m…p) (p…∞)                     gaps are read from redb and filled in
+//! index       (a…d) (d…k)   ·gap·   (m…p) (p…∞)                     gaps are read from the tree and filled in
 //! ```
 //!
 //! The index of a space's blocks is a B-tree of immutable nodes ([`index`]): a thread that adds or
@@ -38,8 +38,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::block::Block;
-use crate::tree_file::catch_damage;
-use crate::tree_snapshot::Table;
+use crate::tree_snapshot::SpaceRows;
 use crate::{Direction, Result, SpaceId};
 use cache::Eviction;
 use index::{IndexNode, insert_block, remove_block};
@@ -76,8 +75,7 @@ impl SpaceBlocks {
         }
         if from.is_retired.load(Ordering::Relaxed) {
             // A block would not be kept.
-            let value = catch_damage(|| Ok(from.table.get(key)?))?;
-            return Ok(value.map(|value| read(value.value())));
+            return from.rows.get(key, read);
         }
         let block = self.fetch(from, &root, key, FetchRange::Around)?;
         Ok(block.get(key).map(read))
@@ -126,8 +124,7 @@ impl SpaceBlocks {
         range: FetchRange,
     ) -> Result<Arc<Block>> {
         let memory = &from.cache.memory;
-        let block = catch_damage(|| read_block(from.table, memory, index, key, range))?;
-        let block = Arc::new(block);
+        let block = Arc::new(read_block(from.rows, memory, index, key, range)?);
         if block.size() > memory.budget / 16 {
             return Ok(block);
         }
@@ -226,14 +223,16 @@ impl SpaceBlocks {
         self.root.store(Arc::default());
     }
 
-    fn evict(&self, block: &Arc<Block>) -> Eviction {
+    fn evict<'b>(&self, blocks: impl Iterator<Item = &'b Arc<Block>>) -> Eviction {
         let is_frozen = self.is_frozen.lock();
         let mut root = self.root.load_full();
-        let found = root.at_or_before(block.low());
-        if found.is_some_and(|found| Arc::ptr_eq(found, block)) {
-            remove_block(&mut root, block.low());
-            self.root.store(root);
+        for block in blocks {
+            let found = root.at_or_before(block.low());
+            if found.is_some_and(|found| Arc::ptr_eq(found, block)) {
+                remove_block(&mut root, block.low());
+            }
         }
+        self.root.store(root);
         match *is_frozen {
             true => Eviction::Partial,
             false => Eviction::Complete,
@@ -263,7 +262,7 @@ fn next_affected<'w>(
 /// The tree that a space's blocks are read from, and the cache that they go to.
 pub(crate) struct BlockSource<'a> {
     pub space: SpaceId,
-    pub table: &'a Table,
+    pub rows: &'a SpaceRows,
     pub cache: &'a BlockCache,
     /// A later snapshot takes, or took, the blocks of all spaces over: none may be added that it
     /// would miss.

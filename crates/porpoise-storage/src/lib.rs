@@ -36,6 +36,7 @@
 //! | `log` | the log's files, byte by byte |
 //! | `memtable`, `snapshot` | how readers see one moment |
 //! | `blocks` | the cache of rows that readers have of the B-tree |
+//! | `leaves` | how rows get there from the disk |
 //! | `checkpoint` | how memory and log are kept short |
 //! | `overlay`, `spill` | what a transaction has written: in memory, and in files |
 //! | `bulk_load` | how sorted rows go into the tree without the log |
@@ -77,6 +78,7 @@
 
 mod block;
 mod blocks;
+mod branch_cache;
 mod bulk_load;
 mod checkpoint;
 mod commit;
@@ -86,6 +88,7 @@ mod error;
 mod first_start;
 mod group_commit;
 mod ids;
+mod leaves;
 mod little_endian;
 mod locks;
 mod log;

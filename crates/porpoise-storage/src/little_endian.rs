@@ -14,3 +14,10 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
+
+/// As [`u16_at`], of sixteen bytes.
+pub(crate) fn u128_at(bytes: &[u8], at: usize) -> Option<u128> {
+    Some(u128::from_le_bytes(
+        bytes.get(at..at + 16)?.try_into().ok()?,
+    ))
+}

@@ -1,7 +1,7 @@
 //! redb's pages, read without redb: directly from disk, and beyond what is damaged.
 //!
-//! `CHECK TABLE` reads every page of a table as it lies on disk, and `recover` goes on where redb
-//! would fail. Both only read. The format is redb's, version 3 (its `docs/design.md`):
+//! `CHECK TABLE` reads every page of a table as it lies on disk, `recover` goes on where redb would
+//! fail, and blocks are made of [`leaves`](crate::leaves). All of them only read. The format is redb's, version 3 (its `docs/design.md`):
 //!
 //! ```text
 //! header   9  u8  bit 0: which commit slot is the last one
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use twox_hash::XxHash3_128;
 
 use crate::DamagedPlace;
-use crate::little_endian::{u16_at, u32_at, u64_at};
+use crate::little_endian::{u16_at, u32_at, u64_at, u128_at};
 use crate::page_checksums::PAGE_BYTES;
 use crate::tree_file::CheckedFile;
 
@@ -53,11 +53,29 @@ impl PageRef {
     }
 }
 
+/// A page, with the checksum of it that the page above has. One that was read under this checksum
+/// before is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageLink {
+    pub page: PageRef,
+    pub checksum: u128,
+}
+
+impl PageLink {
+    /// From the bytes of a root: the page, then its checksum.
+    fn of_root(bytes: &[u8], at: usize) -> Option<PageLink> {
+        Some(PageLink {
+            page: PageRef(u64_at(bytes, at)?),
+            checksum: u128_at(bytes, at + 8)?,
+        })
+    }
+}
+
 /// A table's root and size, from the list of tables.
 #[derive(Clone, Debug)]
 pub(crate) struct TableEntry {
     pub name: String,
-    pub root: Option<PageRef>,
+    pub root: Option<PageLink>,
     pub rows: u64,
     pub lengths: FixedLengths,
 }
@@ -104,8 +122,39 @@ impl<'a> Leaf<'a> {
         is_sound.then_some(leaf)
     }
 
+    /// A page's rows, where [`parse`](Leaf::parse) has found that it is a valid leaf.
+    pub fn of_sound(bytes: &'a [u8], lengths: FixedLengths) -> Leaf<'a> {
+        Leaf {
+            bytes,
+            count: usize::from(u16_at(bytes, 2).unwrap_or_default()),
+            lengths,
+        }
+    }
+
+    /// How many rows.
+    pub fn len(self) -> usize {
+        self.count
+    }
+
+    pub fn row(self, row: usize) -> Option<(&'a [u8], &'a [u8])> {
+        Some((self.key(row)?, self.value(row)?))
+    }
+
     pub fn rows(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        (0..self.count).filter_map(move |row| Some((self.key(row)?, self.value(row)?)))
+        (0..self.count).filter_map(move |row| self.row(row))
+    }
+
+    /// The first row whose key is not below `key`.
+    pub fn lower_bound(self, key: &[u8]) -> usize {
+        let (mut from, mut to) = (0, self.count);
+        while from < to {
+            let middle = (from + to) / 2;
+            match self.key(middle).is_some_and(|found| found < key) {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        from
     }
 
     fn keys_at(self) -> usize {
@@ -148,13 +197,100 @@ impl<'a> Leaf<'a> {
     }
 }
 
+/// A page of children, with the keys between them.
+#[derive(Clone, Copy)]
+pub(crate) struct Branch<'a> {
+    bytes: &'a [u8],
+    /// How many keys: one less than children.
+    keys: usize,
+    lengths: FixedLengths,
+}
+
+impl<'a> Branch<'a> {
+    /// `None` unless the page says that it is a branch.
+    pub fn parse(bytes: &'a [u8], lengths: FixedLengths) -> Option<Branch<'a>> {
+        let keys = usize::from(u16_at(bytes, 2)?);
+        let is_branch = bytes.first() == Some(&BRANCH) && keys > 0;
+        is_branch.then_some(Branch {
+            bytes,
+            keys,
+            lengths,
+        })
+    }
+
+    /// The last child's number.
+    pub fn last(self) -> usize {
+        self.keys
+    }
+
+    pub fn child(self, number: usize) -> Option<PageLink> {
+        let pages_at = 8 + 16 * (self.keys + 1);
+        Some(PageLink {
+            page: PageRef(u64_at(self.bytes, pages_at + 8 * number)?),
+            checksum: u128_at(self.bytes, 8 + 16 * number)?,
+        })
+    }
+
+    /// The key that a child's keys are not above, and the next child's are. The last child has none.
+    pub fn key(self, child: usize) -> Option<&'a [u8]> {
+        let begin = match child.checked_sub(1) {
+            None => self.keys_at(),
+            Some(before) => self.key_end(before)?,
+        };
+        self.bytes.get(begin..self.key_end(child)?)
+    }
+
+    /// The child that has the key, if any has.
+    pub fn find(self, key: &[u8]) -> usize {
+        let (mut from, mut to) = (0, self.keys);
+        while from < to {
+            let middle = (from + to) / 2;
+            match self.key(middle).is_some_and(|found| found < key) {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        from
+    }
+
+    fn ends_at(self) -> usize {
+        8 + 24 * (self.keys + 1)
+    }
+
+    fn keys_at(self) -> usize {
+        self.ends_at() + 4 * self.keys * usize::from(self.lengths.key.is_none())
+    }
+
+    fn key_end(self, key: usize) -> Option<usize> {
+        if key >= self.keys {
+            return None;
+        }
+        match self.lengths.key {
+            Some(len) => Some(self.keys_at() + len * (key + 1)),
+            None => u32_at(self.bytes, self.ends_at() + 4 * key).map(|end| end as usize),
+        }
+    }
+
+    /// The children, each with the key that its keys are not above; the last has none. `None` unless
+    /// all of them are there.
+    fn children(self) -> Option<Vec<(PageRef, Option<&'a [u8]>)>> {
+        (0..=self.keys)
+            .map(|child| {
+                let key = self.key(child);
+                let is_whole = key.is_some() || child == self.keys;
+                Some((self.child(child).filter(|_| is_whole)?.page, key))
+            })
+            .collect()
+    }
+}
+
 /// The tree as its last commit left it.
 pub(crate) struct PageReader {
     file: Arc<CheckedFile>,
     region_header_bytes: u64,
     region_bytes: u64,
-    tables: Option<PageRef>,
-    system_tables: Option<PageRef>,
+    tables: Option<PageLink>,
+    system_tables: Option<PageLink>,
 }
 
 impl PageReader {
@@ -166,7 +302,7 @@ impl PageReader {
         let slot = last_slot(&header);
         let root = |exists: usize, at: usize| {
             let is_there = header[slot + exists] != 0;
-            u64_at(&header, slot + at).filter(|_| is_there).map(PageRef)
+            PageLink::of_root(&header, slot + at).filter(|_| is_there)
         };
         PageReader {
             region_header_bytes: number(16) * page,
@@ -220,7 +356,19 @@ impl PageReader {
         (page + region * self.region_bytes + self.region_header_bytes) / page + index
     }
 
-    fn read(&self, page: PageRef) -> Result<Vec<u8>, DamagedPlace> {
+    /// The root of the list of tables.
+    pub fn root_of_tables(&self) -> Option<PageLink> {
+        self.tables
+    }
+
+    /// What to report of a page that isn't of the kind that it should be.
+    pub fn no_page_of_a_table(&self, page: PageRef) -> DamagedPlace {
+        let (first, _) = self.extent(page);
+        self.file.damage(first, "it is no page of a table")
+    }
+
+    /// A page's bytes, verified.
+    pub fn read(&self, page: PageRef) -> Result<Vec<u8>, DamagedPlace> {
         let (first, len) = self.extent(page);
         if first + len > self.file.pages() {
             return Err(self
@@ -245,7 +393,7 @@ impl PageReader {
 
     fn list(
         &self,
-        root: Option<PageRef>,
+        root: Option<PageLink>,
         mut damaged: impl FnMut(DamagedPlace),
     ) -> Vec<TableEntry> {
         let mut tables = Vec::new();
@@ -269,11 +417,13 @@ impl PageReader {
     /// above; the first has an empty one. Leaves themselves are not read.
     pub fn leaves(
         &self,
-        root: Option<PageRef>,
+        root: Option<PageLink>,
         lengths: FixedLengths,
         visit: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<(), DamagedPlace> {
-        let Some(root) = root else { return Ok(()) };
+        let Some(PageLink { page: root, .. }) = root else {
+            return Ok(());
+        };
         let (mut height, mut first) = (0, root);
         loop {
             match children(&self.read(first)?, lengths) {
@@ -299,7 +449,7 @@ impl PageReader {
             return Ok(());
         }
         let bytes = self.read(page)?;
-        let no_page = || self.file.damage(first, "it is no page of a table");
+        let no_page = || self.no_page_of_a_table(page);
         let mut above = above;
         for (child, up_to) in children(&bytes, lengths).ok_or_else(no_page)? {
             self.leaves_below((child, height - 1), lengths, above, visit)?;
@@ -352,12 +502,12 @@ impl PageReader {
     /// Visits the pages of a table in the order of its keys, for as long as `visitor` returns true.
     pub fn walk(
         &self,
-        root: Option<PageRef>,
+        root: Option<PageLink>,
         lengths: FixedLengths,
         visitor: &mut dyn FnMut(Visit<'_>) -> bool,
     ) -> bool {
         match root {
-            Some(root) => self.walk_below(root, lengths, (None, None), 0, visitor),
+            Some(root) => self.walk_below(root.page, lengths, (None, None), 0, visitor),
             None => true,
         }
     }
@@ -380,8 +530,7 @@ impl PageReader {
         }
         let children = children(&bytes, lengths).filter(|_| depth < DEPTH_MAX);
         let Some(children) = children else {
-            let (first, _) = self.extent(page);
-            return visitor(damaged(self.file.damage(first, "it is no page of a table")));
+            return visitor(damaged(self.no_page_of_a_table(page)));
         };
         if !visitor(Visit::Branch(page)) {
             return false;
@@ -491,41 +640,17 @@ fn last_slot(header: &[u8]) -> usize {
     }
 }
 
-/// A branch's children, each with the key that its keys are not above; the last has none.
 fn children(bytes: &[u8], lengths: FixedLengths) -> Option<Vec<(PageRef, Option<&[u8]>)>> {
-    let count = usize::from(u16_at(bytes, 2)?);
-    if bytes.first() != Some(&BRANCH) || count == 0 {
-        return None;
-    }
-    let pages_at = 8 + 16 * (count + 1);
-    let ends_at = pages_at + 8 * (count + 1);
-    let keys_at = ends_at + 4 * count * usize::from(lengths.key.is_none());
-    let key_end = |key: usize| match lengths.key {
-        Some(len) => Some(keys_at + len * (key + 1)),
-        None => u32_at(bytes, ends_at + 4 * key).map(|end| end as usize),
-    };
-    (0..=count)
-        .map(|child| {
-            let page = PageRef(u64_at(bytes, pages_at + 8 * child)?);
-            if child == count {
-                return Some((page, None));
-            }
-            let begin = match child.checked_sub(1) {
-                None => keys_at,
-                Some(before) => key_end(before)?,
-            };
-            Some((page, Some(bytes.get(begin..key_end(child)?)?)))
-        })
-        .collect()
+    Branch::parse(bytes, lengths)?.children()
 }
 
 /// A row of a list of tables.
-fn table_entry(name: &[u8], entry: &[u8]) -> Option<TableEntry> {
+pub(crate) fn table_entry(name: &[u8], entry: &[u8]) -> Option<TableEntry> {
     let fixed = |at: usize| {
         let len = u32_at(entry, at + 1)? as usize;
         Some((entry[at] != 0).then_some(len))
     };
-    let root = u64_at(entry, 10).map(PageRef)?;
+    let root = PageLink::of_root(entry, 10)?;
     Some(TableEntry {
         name: std::str::from_utf8(name).ok()?.to_string(),
         root: (entry[9] != 0).then_some(root),

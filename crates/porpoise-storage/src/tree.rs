@@ -14,6 +14,8 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use redb::ReadableDatabase;
 
+use crate::branch_cache::BranchCache;
+use crate::leaves::LeafReader;
 use crate::tree_file::{CheckedFile, DatabaseState, TreeFile, catch_damage, catch_panic};
 use crate::{Error, Result, SpaceId, SpaceOwner};
 
@@ -31,7 +33,7 @@ pub(crate) mod tables {
 pub(crate) struct Tree {
     database: Option<redb::Database>,
     /// `None` in memory.
-    database_state: Option<Arc<DatabaseState>>,
+    file: Option<TreeFile>,
 }
 
 impl Tree {
@@ -40,11 +42,10 @@ impl Tree {
         let mut builder = redb::Builder::new();
         builder.set_cache_size(cache_bytes);
         catch_panic(|| {
-            let (database, database_state) = match file {
+            let (database, file) = match file {
                 Some(file) => {
                     let file = TreeFile::new(Arc::clone(file));
-                    let database_state = Arc::clone(file.state());
-                    (builder.create_with_backend(file)?, Some(database_state))
+                    (builder.create_with_backend(file.clone())?, Some(file))
                 }
                 None => {
                     let backend = redb::backends::InMemoryBackend::new();
@@ -53,7 +54,7 @@ impl Tree {
             };
             Ok(Tree {
                 database: Some(database),
-                database_state,
+                file,
             })
         })
     }
@@ -63,7 +64,14 @@ impl Tree {
     }
 
     pub fn database_state(&self) -> Option<&Arc<DatabaseState>> {
-        self.database_state.as_ref()
+        self.file.as_ref().map(TreeFile::state)
+    }
+
+    /// What reads the trees of the last commit from the file; `None` in memory.
+    pub fn leaves(&self, branches: &Arc<BranchCache>) -> Option<LeafReader> {
+        let file = self.file.as_ref()?;
+        let (pages, state) = (Arc::clone(file.pages()), Arc::clone(file.state()));
+        Some(LeafReader::new(pages, state, Arc::clone(branches)))
     }
 
     pub fn begin_read(&self) -> Result<redb::ReadTransaction> {
@@ -80,7 +88,7 @@ impl Tree {
 
     /// Closes the database without writing to the file any more.
     pub fn abandon(self) {
-        if let Some(database_state) = &self.database_state {
+        if let Some(database_state) = self.database_state() {
             database_state.detach();
         }
     }

@@ -102,6 +102,8 @@ pub(crate) struct CheckedFile {
     path: PathBuf,
     id: StoreId,
     header: Mutex<Header>,
+    /// The header's length, for readers, who don't wait while the header is written.
+    len: AtomicU64,
     checksums: Mutex<ChecksumCache>,
     /// Bytes of pages written that the disk was not yet told to begin with.
     unsynced: AtomicU64,
@@ -190,6 +192,7 @@ impl CheckedFile {
             file,
             path: path.to_path_buf(),
             id,
+            len: header.len.into(),
             header: Mutex::new(header),
             checksums: Mutex::new(ChecksumCache::new(cached_checksum_pages)),
             unsynced: AtomicU64::new(0),
@@ -209,7 +212,7 @@ impl CheckedFile {
 
     /// The file's pages as redb counts them.
     pub fn pages(&self) -> u64 {
-        self.header.lock().len / PAGE
+        self.len.load(Ordering::Acquire) / PAGE
     }
 
     /// What to report of one of redb's pages that isn't as it was written.
@@ -355,6 +358,7 @@ impl CheckedFile {
     fn write_header(&self, header: Header) -> io::Result<()> {
         let mut current = self.header.lock();
         self.file.write_all_at(&header.to_bytes(self.id), 0)?;
+        self.len.store(header.len, Ordering::Release);
         *current = header;
         Ok(())
     }
@@ -386,6 +390,7 @@ impl CheckedFile {
             self.file.set_len(file_len(len))
         } else {
             self.file.set_len(file_len(len))?;
+            self.len.store(len, Ordering::Release);
             *self.header.lock() = header;
             Ok(())
         }
@@ -470,6 +475,14 @@ impl DatabaseState {
         self.has_failed.load(Ordering::Acquire) || self.is_detached.load(Ordering::Acquire)
     }
 
+    /// Fails once the database has been detached from the file.
+    pub fn check_attached(&self) -> io::Result<()> {
+        match self.is_detached.load(Ordering::Acquire) {
+            true => Err(io::Error::other("the tree was opened anew")),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses all further operations of the database.
     pub fn detach(&self) {
         self.is_detached.store(true, Ordering::Release);
@@ -488,10 +501,13 @@ impl TreeFile {
         &self.state
     }
 
+    /// The file's pages.
+    pub fn pages(&self) -> &Arc<CheckedFile> {
+        &self.file
+    }
+
     fn check_and_note<R>(&self, act: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-        if self.state.is_detached.load(Ordering::Acquire) {
-            return Err(io::Error::other("the tree was opened anew"));
-        }
+        self.state.check_attached()?;
         let outcome = act();
         if outcome.is_err() {
             self.state.has_failed.store(true, Ordering::Release);

@@ -1,7 +1,9 @@
-//! One state of the B-tree, as readers use it: a redb read transaction, and for each space an open
-//! table and the blocks of rows that were read through it.
+//! One state of the B-tree, as readers use it: for each space its rows and the blocks that were made
+//! of them, and a redb read transaction. Rows of a tree in memory are read through redb. Those of a
+//! file are read from its pages ([`leaves`](crate::leaves)), which the transaction keeps from being
+//! freed.
 //!
-//! Opening a redb table costs microseconds, so it is opened once for each space and checkpoint,
+//! To find a space's table costs microseconds, so it is done once for each space and checkpoint,
 //! when a row is wanted that no block has.
 //!
 //! A page that turns out to be damaged fails the read that wanted it and nothing else. A tree that
@@ -17,6 +19,7 @@ use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata, TableDefinitio
 
 use crate::block::Block;
 use crate::blocks::{BlockCache, BlockSource, SpaceBlocks};
+use crate::leaves::{LeafReader, SpaceTree};
 use crate::memtable::Memtable;
 use crate::space_table::SpaceTable;
 use crate::tree::{DamagedSpaces, Tree};
@@ -26,11 +29,40 @@ use crate::{Direction, Error, Result, SpaceId};
 /// How often a reader whose tree has failed looks for the next one, a millisecond apart.
 const SUCCESSOR_WAITS_MAX: u32 = 200;
 
-pub(crate) type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
+/// A space's rows, as the snapshot's commit left them.
+pub(crate) enum SpaceRows {
+    /// Of a tree in memory.
+    Redb(ReadOnlyTable<&'static [u8], &'static [u8]>),
+    /// Of a tree in a file.
+    Leaves(SpaceTree),
+}
+
+impl SpaceRows {
+    fn len(&self) -> Result<u64> {
+        match self {
+            SpaceRows::Redb(table) => Ok(table.len()?),
+            SpaceRows::Leaves(tree) => Ok(tree.len()),
+        }
+    }
+
+    /// Calls `read` with the value of a key, if there is one.
+    pub fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        match self {
+            SpaceRows::Redb(table) => {
+                let value = catch_damage(|| Ok(table.get(key)?))?;
+                Ok(value.map(|value| read(value.value())))
+            }
+            SpaceRows::Leaves(tree) => tree.get(key, read),
+        }
+    }
+}
 
 pub(crate) struct TreeSnapshot {
     /// `None` once the store is closed.
     transaction: Option<ReadTransaction>,
+    /// Reads the same trees from the file, while the transaction keeps their pages; `None` for a tree
+    /// in memory.
+    leaves: Option<Arc<LeafReader>>,
     spaces: SpaceTable<Space>,
     cache: Arc<BlockCache>,
     /// The next snapshot is made from this one.
@@ -52,14 +84,21 @@ struct Space {
 
 /// What came of opening a space's tree.
 enum OpenedTable {
-    Rows(Table),
+    Rows(SpaceRows),
     /// No checkpoint has put anything into the space.
     Absent,
     /// A checkpoint couldn't write to it.
     Damaged(Error),
 }
 
+impl From<Option<SpaceRows>> for OpenedTable {
+    fn from(found: Option<SpaceRows>) -> OpenedTable {
+        found.map_or(OpenedTable::Absent, OpenedTable::Rows)
+    }
+}
+
 impl TreeSnapshot {
+    /// The tree of the last commit. No other may be made meanwhile.
     pub fn open(
         tree: &Tree,
         cache: Arc<BlockCache>,
@@ -67,6 +106,7 @@ impl TreeSnapshot {
     ) -> Result<TreeSnapshot> {
         Ok(TreeSnapshot {
             transaction: Some(tree.begin_read()?),
+            leaves: tree.leaves(&cache.branches).map(Arc::new),
             spaces: SpaceTable::new(),
             cache,
             is_retired: AtomicBool::new(false),
@@ -152,6 +192,7 @@ impl TreeSnapshot {
     pub fn closed() -> TreeSnapshot {
         TreeSnapshot {
             transaction: None,
+            leaves: None,
             spaces: SpaceTable::new(),
             cache: Arc::new(BlockCache::new(0)),
             is_retired: AtomicBool::new(true),
@@ -164,7 +205,7 @@ impl TreeSnapshot {
 
     /// The space's table; `None` while no checkpoint has put anything into it.
     #[inline]
-    fn table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<Option<&'a Table>> {
+    fn table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<Option<&'a SpaceRows>> {
         let opened = match space.table.get() {
             Some(opened) => opened,
             None => self.open_table(number, space)?,
@@ -182,11 +223,14 @@ impl TreeSnapshot {
         let transaction = self.transaction.as_ref().ok_or(Error::Closed)?;
         let opened = match self.damaged.get(number) {
             Some(error) => OpenedTable::Damaged(error),
-            None => catch_damage(|| match transaction.open_table(definition(&name)) {
-                Ok(table) => Ok(OpenedTable::Rows(table)),
-                Err(TableError::TableDoesNotExist(_)) => Ok(OpenedTable::Absent),
-                Err(e) => Err(e.into()),
-            })?,
+            None => match &self.leaves {
+                Some(leaves) => leaves.space(&name)?.map(SpaceRows::Leaves).into(),
+                None => match transaction.open_table(definition(&name)) {
+                    Ok(table) => OpenedTable::Rows(SpaceRows::Redb(table)),
+                    Err(TableError::TableDoesNotExist(_)) => OpenedTable::Absent,
+                    Err(e) => return Err(e.into()),
+                },
+            },
         };
         Ok(space.table.get_or_init(|| opened))
     }
@@ -243,9 +287,9 @@ impl TreeSnapshot {
 
     fn source<'a>(&'a self, number: SpaceId, space: &'a Space) -> Result<Option<BlockSource<'a>>> {
         let table = self.table(number, space)?;
-        Ok(table.map(|table| BlockSource {
+        Ok(table.map(|rows| BlockSource {
             space: number,
-            table,
+            rows,
             cache: &self.cache,
             is_retired: &self.is_retired,
         }))
@@ -338,7 +382,7 @@ impl TreeSnapshot {
 
     pub fn len(&self, number: SpaceId) -> Result<u64> {
         match self.table(number, self.space(number)) {
-            Ok(Some(table)) => Ok(table.len()?),
+            Ok(Some(table)) => table.len(),
             Ok(None) => Ok(0),
             Err(error) => self.retry_with_successor(number, error, |next| next.len(number)),
         }

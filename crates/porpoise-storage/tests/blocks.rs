@@ -76,18 +76,21 @@ fn check(random: &mut fastrand::Rng, snapshot: &Snapshot, space: SpaceId, model:
     }
 }
 
-fn options() -> Options {
-    let mut options = Options::memory();
-    // Room for some thirty blocks; the rows take several times that.
+/// A store with room for some thirty blocks; the rows take several times that.
+fn with_small_cache(mut options: Options) -> Store {
     options.cache_bytes = 160 << 10;
-    options
+    Store::open(&options).unwrap()
 }
 
 #[test]
 fn what_is_read_through_blocks_is_what_was_written() {
-    for seed in 0..6 {
+    for seed in 0..12 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let store = Store::open(&options()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let store = with_small_cache(match seed % 2 {
+            0 => Options::memory(),
+            _ => Options::path(folder.path().join("store")),
+        });
         let space = store.allocate_space();
         let mut model = Model::new();
         let mut kept: Vec<(Snapshot, Model)> = Vec::new();
@@ -102,7 +105,12 @@ fn what_is_read_through_blocks_is_what_was_written() {
                     work.delete(space, &key);
                     model.remove(&key);
                 } else {
-                    let value = vec![random.u8(..); random.usize(0..500)];
+                    // Some need a page of several times 4 KiB.
+                    let length_max = match random.u8(0..40) {
+                        0 => 20_000,
+                        _ => 500,
+                    };
+                    let value = vec![random.u8(..); random.usize(0..length_max)];
                     work.put(space, &key, &value);
                     model.insert(key, value);
                 }
@@ -121,7 +129,14 @@ fn what_is_read_through_blocks_is_what_was_written() {
 
 #[test]
 fn readers_see_whole_rows_while_checkpoints_replace_blocks_below_them() {
-    let store = Store::open(&options()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let location = Options::path(folder.path().join("store"));
+    see_whole_rows(&with_small_cache(Options::memory()));
+    see_whole_rows(&with_small_cache(location));
+}
+
+/// Reads rows that a commit changes all of, while commits and checkpoints go on.
+fn see_whole_rows(store: &Store) {
     let space = store.allocate_space();
     let mut work = store.begin();
     work.create_space(space);
@@ -133,7 +148,7 @@ fn readers_see_whole_rows_while_checkpoints_replace_blocks_below_them() {
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         for seed in 0..3 {
-            let (store, is_over) = (&store, &is_over);
+            let is_over = &is_over;
             scope.spawn(move || {
                 let mut random = fastrand::Rng::with_seed(seed);
                 while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
@@ -166,6 +181,38 @@ fn readers_see_whole_rows_while_checkpoints_replace_blocks_below_them() {
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+}
+
+#[test]
+fn who_holds_evicted_blocks_has_no_others_evicted_for_them() {
+    const ROWS: u32 = 40_000;
+    let mut options = Options::memory();
+    options.cache_bytes = 600 << 10;
+    let store = Store::open(&options).unwrap();
+    let space = store.allocate_space();
+    let mut work = store.begin();
+    work.create_space(space);
+    for number in 0..ROWS {
+        work.put(space, &number.to_be_bytes(), &[1; 150]);
+    }
+    work.commit().unwrap().wait().unwrap();
+    store.checkpoint().unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut read_some = || {
+        for _ in 0..2000 {
+            let key = random.u32(0..ROWS).to_be_bytes();
+            let found = store.snapshot().get(space, &key, |_| ()).unwrap();
+            assert!(found.is_some());
+        }
+    };
+    read_some();
+    // Within a read the index of the time when it began is held, and with it its blocks.
+    let key = 7u32.to_be_bytes();
+    store.snapshot().get(space, &key, |_| ()).unwrap();
+    store.snapshot().get(space, &key, |_| read_some()).unwrap();
+    let kept = store.stats().block_bytes;
+    assert!(kept > 300 << 10, "{kept} bytes are kept");
+    assert!(kept < 600 << 10, "{kept} bytes are kept");
 }
 
 #[test]

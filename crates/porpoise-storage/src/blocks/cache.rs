@@ -8,16 +8,22 @@ use parking_lot::Mutex;
 
 use crate::SpaceId;
 use crate::block::{Block, BlockMemory};
+use crate::branch_cache::BranchCache;
 use crate::tree_snapshot::TreeSnapshot;
 
 /// The clock has capacity for twice as many blocks as there were when it was last full, and at
 /// least for these.
 const CLOCK_LEN_MIN: usize = 256;
 
+/// How many blocks are evicted at once: they share the copies of the index's upper nodes.
+const EVICTED_AT_ONCE: usize = 32;
+
 /// Which blocks of all spaces stay in memory: CLOCK, in which a block that was read since the hand
 /// last passed stays for another round.
 pub(crate) struct BlockCache {
     pub(super) memory: Arc<BlockMemory>,
+    /// The tree's branches, on the way to what no block has.
+    pub branches: Arc<BranchCache>,
     /// Blocks in the order in which the clock's hand passes them.
     clock: Mutex<VecDeque<(SpaceId, Weak<Block>)>>,
     /// The snapshot whose blocks they are now.
@@ -27,8 +33,10 @@ pub(crate) struct BlockCache {
 impl BlockCache {
     /// A cache of so many bytes.
     pub fn new(budget: usize) -> BlockCache {
+        let memory = Arc::new(BlockMemory::new(budget));
         BlockCache {
-            memory: Arc::new(BlockMemory::new(budget)),
+            branches: Arc::new(BranchCache::new(Arc::clone(&memory))),
+            memory,
             clock: Mutex::default(),
             snapshot: Mutex::default(),
         }
@@ -76,19 +84,53 @@ impl BlockCache {
         // Every block gets one more round at most.
         let mut rounds = 2 * self.clock.lock().len();
         while self.memory.is_over_budget() && rounds > 0 {
-            rounds -= 1;
-            let next = self.clock.lock().pop_front();
-            let Some((space, block)) = next else { return };
-            let Some(block) = block.upgrade() else {
+            let chosen = self.next_to_evict(&mut rounds);
+            for of_space in chosen.chunk_by(|(a, _), (b, _)| a == b) {
+                self.evict(&snapshot, of_space);
+            }
+        }
+    }
+
+    /// Some blocks that were not read since the hand last passed, by space.
+    fn next_to_evict(&self, rounds: &mut usize) -> Vec<(SpaceId, Arc<Block>)> {
+        let mut clock = self.clock.lock();
+        let count = (clock.len() / 16).clamp(1, EVICTED_AT_ONCE);
+        let mut chosen = Vec::with_capacity(count);
+        while chosen.len() < count && *rounds > 0 {
+            *rounds -= 1;
+            let Some((space, weak)) = clock.pop_front() else {
+                *rounds = 0;
+                break;
+            };
+            let Some(block) = weak.upgrade() else {
                 continue;
             };
-            let stays = block.take_referenced() || {
-                let evicted = snapshot.with_blocks(space, |blocks| blocks.evict(&block));
-                evicted.is_some_and(|evicted| matches!(evicted, Eviction::Partial))
-            };
-            if stays {
-                let again = (space, Arc::downgrade(&block));
-                self.clock.lock().push_back(again);
+            match block.take_referenced() {
+                true => clock.push_back((space, weak)),
+                false => chosen.push((space, block)),
+            }
+        }
+        drop(clock);
+        chosen.sort_unstable_by_key(|(space, _)| *space);
+        chosen
+    }
+
+    /// Evicts blocks of one space.
+    fn evict(&self, snapshot: &TreeSnapshot, blocks: &[(SpaceId, Arc<Block>)]) {
+        let Some((space, _)) = blocks.first() else {
+            return;
+        };
+        let evicted = snapshot.with_blocks(*space, |of_space| {
+            of_space.evict(blocks.iter().map(|(_, block)| block))
+        });
+        match evicted {
+            Some(Eviction::Partial) => {
+                let again = blocks.iter();
+                let again = again.map(|(space, block)| (*space, Arc::downgrade(block)));
+                self.clock.lock().extend(again);
+            }
+            Some(Eviction::Complete) | None => {
+                blocks.iter().for_each(|(_, block)| block.mark_evicted());
             }
         }
     }

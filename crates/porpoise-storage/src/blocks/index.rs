@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::block::Block;
 use crate::prefix::prefix;
 
-/// Children of a node at most.
-const FANOUT: usize = 64;
+/// Children of a node at most. With more, the copies of nodes that each new block takes cost more:
+/// every child's count of owners is changed, which lies somewhere else.
+const FANOUT: usize = 32;
 
 /// A node of the index. Nodes that readers can see are never changed.
 #[derive(Clone)]

@@ -1,0 +1,107 @@
+//! Branches of the tree's spaces, kept in memory: the way to a leaf takes no read of the disk.
+//!
+//! A page's number is used again after a checkpoint, for something else. So a page is kept with the
+//! checksum that the page above has of it, and is found only under the same one: all snapshots share
+//! the cache, and nothing has to be removed from it.
+//!
+//! What branches take is lent by the blocks' memory, up to an eighth of it.
+
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+
+use crate::block::BlockMemory;
+use crate::pages::PageLink;
+
+const SHARDS: usize = 16;
+/// What a page costs beside its bytes: its places in the table and in the clock.
+const OVERHEAD_BYTES: usize = 96;
+
+pub(crate) struct BranchCache {
+    shards: [Mutex<Shard>; SHARDS],
+    shard_bytes_max: usize,
+    memory: Arc<BlockMemory>,
+}
+
+#[derive(Default)]
+struct Shard {
+    pages: HashMap<u64, Kept>,
+    /// Pages in the order in which CLOCK's hand passes them.
+    clock: VecDeque<u64>,
+    bytes: usize,
+}
+
+struct Kept {
+    checksum: u128,
+    bytes: Arc<[u8]>,
+    /// Since the hand last passed.
+    was_used: bool,
+}
+
+impl BranchCache {
+    pub fn new(memory: Arc<BlockMemory>) -> BranchCache {
+        BranchCache {
+            shards: Default::default(),
+            shard_bytes_max: memory.budget / 8 / SHARDS,
+            memory,
+        }
+    }
+
+    fn shard(&self, link: PageLink) -> &Mutex<Shard> {
+        // A page's lowest bits are its place in its region.
+        &self.shards[link.page.0 as usize % SHARDS]
+    }
+
+    /// A page that was read under the same checksum.
+    pub fn get(&self, link: PageLink) -> Option<Arc<[u8]>> {
+        let mut shard = self.shard(link).lock();
+        let kept = shard.pages.get_mut(&link.page.0)?;
+        if kept.checksum != link.checksum {
+            return None;
+        }
+        kept.was_used = true;
+        Some(Arc::clone(&kept.bytes))
+    }
+
+    /// Keeps a page. Others go if there is no room left.
+    pub fn admit(&self, link: PageLink, bytes: Arc<[u8]>) {
+        let added = bytes.len() + OVERHEAD_BYTES;
+        if added > self.shard_bytes_max {
+            return;
+        }
+        let kept = Kept {
+            checksum: link.checksum,
+            bytes,
+            was_used: false,
+        };
+        let mut removed = 0;
+        let mut guard = self.shard(link).lock();
+        let shard = &mut *guard;
+        match shard.pages.entry(link.page.0) {
+            Entry::Occupied(mut older) => {
+                removed += older.insert(kept).bytes.len() + OVERHEAD_BYTES
+            }
+            Entry::Vacant(free) => {
+                free.insert(kept);
+                shard.clock.push_back(link.page.0);
+            }
+        }
+        while shard.bytes + added - removed > self.shard_bytes_max
+            && let Some(page) = shard.clock.pop_front()
+        {
+            let stays = shard.pages.get_mut(&page);
+            if stays.is_some_and(|kept| std::mem::take(&mut kept.was_used)) {
+                shard.clock.push_back(page);
+            } else if let Some(gone) = shard.pages.remove(&page) {
+                removed += gone.bytes.len() + OVERHEAD_BYTES;
+            }
+        }
+        shard.bytes = shard.bytes + added - removed;
+        drop(guard);
+        self.memory.lent.fetch_add(added, Ordering::Relaxed);
+        self.memory.lent.fetch_sub(removed, Ordering::Relaxed);
+    }
+}
