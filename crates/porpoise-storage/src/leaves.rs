@@ -3,14 +3,13 @@
 //! A row that no block has is in a leaf of 4 KiB. redb would read it through a cache of pages in
 //! which the leaves, each read once and then kept as a block, push out the branches above them; and
 //! what it reads on either side to fill a block are more leaves, each a read of the disk. Here
-//! branches are kept ([`branch_cache`](crate::branch_cache)), and a caller may stay in one leaf: then
+//! branches are kept ([`branch_cache`](crate::branch_cache)), and a caller may have the rows of one leaf: then
 //! a row costs one read of 4 KiB.
 //!
 //! A [`SpaceTree`] is the tree of one commit. The redb transaction that its snapshot holds keeps the
 //! pages from being freed, as long as the redb database is the one that uses the file. After that a
 //! read fails ([`DatabaseState::check_attached`]), as one of the redb transaction would.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -106,31 +105,40 @@ impl SpaceTree {
     }
 
     /// The rows from a key on, in ascending order, below `end`.
-    pub fn up<'t>(
-        &'t self,
-        key: &[u8],
-        end: Option<&'t [u8]>,
-        stays_in_leaf: bool,
-    ) -> Result<RowsUp<'t>> {
+    pub fn up<'t>(&'t self, key: &[u8], end: Option<&'t [u8]>) -> Result<RowsUp<'t>> {
         Ok(RowsUp {
             place: self.seek(Some(key))?,
             end,
-            stays_in_leaf,
         })
     }
 
     /// The rows before a key (`None`: the end of all keys), in descending order, not below `end`.
-    pub fn down<'t>(
-        &'t self,
-        key: Option<&[u8]>,
-        end: &'t [u8],
-        stays_in_leaf: bool,
-    ) -> Result<RowsDown<'t>> {
+    pub fn down<'t>(&'t self, key: Option<&[u8]>, end: &'t [u8]) -> Result<RowsDown<'t>> {
         Ok(RowsDown {
             place: self.seek(key)?,
             end,
-            stays_in_leaf,
         })
+    }
+
+    /// The leaf that a key belongs to; `None` for an empty tree.
+    pub fn leaf_of(&self, key: &[u8]) -> Result<Option<WholeLeaf<'_>>> {
+        Ok(self.seek(Some(key))?.map(WholeLeaf))
+    }
+
+    /// The leaf that the keys just below a key belong to, or the last leaf.
+    pub fn leaf_before(&self, key: Option<&[u8]>) -> Result<Option<WholeLeaf<'_>>> {
+        let Some(mut place) = self.seek(key)? else {
+            return Ok(None);
+        };
+        // The key may be the first that can be in its leaf.
+        if let Some(key) = key
+            && place
+                .key_before()
+                .is_some_and(|before| &successor(before)[..] == key)
+        {
+            place.go_to_leaf_before()?;
+        }
+        Ok(Some(WholeLeaf(place)))
     }
 
     /// The place of the first row that is not below a key, in the leaf that the key belongs to: there
@@ -260,42 +268,48 @@ fn successor(key: &[u8]) -> BoundaryKey {
     next
 }
 
+/// A leaf with the interval of keys that belong to it.
+pub(crate) struct WholeLeaf<'t>(Place<'t>);
+
+impl WholeLeaf<'_> {
+    pub fn rows(&self) -> Leaf<'_> {
+        self.0.leaf()
+    }
+
+    /// The lowest key that belongs to it.
+    pub fn low(&self) -> BoundaryKey {
+        self.0.key_before().map(successor).unwrap_or_default()
+    }
+
+    /// The first key behind it; `None` for the last leaf.
+    pub fn high(&self) -> Option<BoundaryKey> {
+        self.0.last_key().map(successor)
+    }
+}
+
 /// Rows in ascending order.
 pub(crate) struct RowsUp<'t> {
     /// `None` in an empty tree.
     place: Option<Place<'t>>,
     end: Option<&'t [u8]>,
-    stays_in_leaf: bool,
 }
 
 impl RowsUp<'_> {
-    /// The next row. `Break` at the end of the rows that were asked for; with the first key behind
-    /// the leaf, if that is why.
-    pub fn next(&mut self) -> Result<ControlFlow<Option<BoundaryKey>, (&[u8], &[u8])>> {
+    /// The next row, key and value.
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         let Some(place) = &mut self.place else {
-            return Ok(ControlFlow::Break(None));
+            return Ok(None);
         };
         while place.row == place.leaf().len() {
-            let behind = place.last_key().map(successor);
-            let is_end = match (&behind, self.end) {
-                (None, _) => true,
-                (Some(behind), Some(end)) => &behind[..] >= end,
-                (Some(_), None) => false,
-            };
-            if is_end {
-                return Ok(ControlFlow::Break(None));
-            }
-            if self.stays_in_leaf {
-                return Ok(ControlFlow::Break(behind));
-            }
-            if !place.go_to_next_leaf()? {
-                return Ok(ControlFlow::Break(None));
+            let behind = place.last_key();
+            let is_end = behind.is_none_or(|last| self.end.is_some_and(|end| last >= end));
+            if is_end || !place.go_to_next_leaf()? {
+                return Ok(None);
             }
         }
         place.row += 1;
         let row = place.leaf().row(place.row - 1);
-        let row = row.filter(|(key, _)| self.end.is_none_or(|end| *key < end));
-        Ok(row.map_or(ControlFlow::Break(None), ControlFlow::Continue))
+        Ok(row.filter(|(key, _)| self.end.is_none_or(|end| *key < end)))
     }
 }
 
@@ -304,31 +318,22 @@ pub(crate) struct RowsDown<'t> {
     /// `None` in an empty tree.
     place: Option<Place<'t>>,
     end: &'t [u8],
-    stays_in_leaf: bool,
 }
 
 impl RowsDown<'_> {
-    /// The next row. `Break` at the end of the rows that were asked for; with the lowest key that
-    /// belongs to the leaf, if that is why.
-    pub fn next(&mut self) -> Result<ControlFlow<Option<BoundaryKey>, (&[u8], &[u8])>> {
+    /// The next row, key and value.
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         let Some(place) = &mut self.place else {
-            return Ok(ControlFlow::Break(None));
+            return Ok(None);
         };
         while place.row == 0 {
-            let low = place.key_before().map(successor);
-            if low.as_ref().is_none_or(|low| &low[..] <= self.end) {
-                return Ok(ControlFlow::Break(None));
-            }
-            if self.stays_in_leaf {
-                return Ok(ControlFlow::Break(low));
-            }
-            if !place.go_to_leaf_before()? {
-                return Ok(ControlFlow::Break(None));
+            let is_end = place.key_before().is_none_or(|before| before < self.end);
+            if is_end || !place.go_to_leaf_before()? {
+                return Ok(None);
             }
         }
         place.row -= 1;
         let row = place.leaf().row(place.row);
-        let row = row.filter(|(key, _)| *key >= self.end);
-        Ok(row.map_or(ControlFlow::Break(None), ControlFlow::Continue))
+        Ok(row.filter(|(key, _)| *key >= self.end))
     }
 }

@@ -131,6 +131,11 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    /// How many bytes the page has.
+    pub fn bytes(self) -> usize {
+        self.bytes.len()
+    }
+
     /// How many rows.
     pub fn len(self) -> usize {
         self.count

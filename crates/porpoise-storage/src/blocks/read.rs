@@ -1,6 +1,6 @@
 //! Reading the rows of a block from the tree.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use redb::ReadOnlyTable;
@@ -10,7 +10,6 @@ use super::index::IndexNode;
 use crate::Result;
 use crate::block::{BUFFER_BYTES_MAX, Block, BlockMemory, Fill, build_block};
 use crate::leaves::{BoundaryKey, SpaceTree};
-use crate::page_checksums::PAGE_BYTES;
 use crate::tree_file::catch_damage;
 use crate::tree_snapshot::SpaceRows;
 
@@ -19,11 +18,11 @@ use crate::tree_snapshot::SpaceRows;
 pub(super) enum FetchRange {
     /// The key's, and those on both sides.
     Around,
-    /// The key's and those after it.
+    /// The key's and those after it; others may be in it, too.
     From,
-    /// Those before the key.
+    /// Those before the key, at least.
     Below,
-    /// The last of all.
+    /// The last of all, at least.
     Last,
 }
 
@@ -67,9 +66,10 @@ impl ScanBatch {
 
 /// Reads rows from the tree, up to the blocks on either side, into a block.
 ///
-/// While there is room in the cache, a block for one row gets rows of both sides, as a whole table is
-/// about to be read. If other blocks have to go for it, it has the rows of the leaf that the row is
-/// in: more would be more reads of the disk, for rows that are wanted no sooner than those that go.
+/// While there is room in the cache, a block is as large as it may be, as the whole table is about to
+/// be read. If other blocks have to go for it, it has the rows of one leaf: for a single row, more
+/// would be more reads of the disk, for rows that are wanted no sooner than those that go; and a scan
+/// reads each leaf once.
 pub(super) fn read_block(
     rows: &SpaceRows,
     memory: &Arc<BlockMemory>,
@@ -78,20 +78,19 @@ pub(super) fn read_block(
     range: FetchRange,
 ) -> Result<Block> {
     let read = BlockRead {
+        memory,
         index,
         key,
         range,
         fill: Fill::new(key),
     };
     match rows {
-        SpaceRows::Redb(table) => catch_damage(|| read.block(memory, table)),
-        SpaceRows::Leaves(tree) => read.block(
-            memory,
-            &LeafSource {
-                tree,
-                stays_in_leaf: range == FetchRange::Around && memory.is_nearly_used(),
-            },
-        ),
+        SpaceRows::Redb(table) => catch_damage(|| read.block(table)),
+        SpaceRows::Leaves(tree) if memory.is_nearly_used() => match read.leaf(tree)? {
+            Some(block) => Ok(block),
+            None => read.block(tree),
+        },
+        SpaceRows::Leaves(tree) => read.block(tree),
     }
 }
 
@@ -100,62 +99,31 @@ type Take<'t> = dyn FnMut(&[u8], &[u8]) -> bool + 't;
 
 /// A space's rows, of a snapshot of the tree.
 trait RowSource {
-    /// How many bytes of a block for one row are of rows before it, at most.
-    fn bytes_before_max(&self) -> usize;
+    /// Calls `take` with the rows before a key (`None`: the end of all keys) that are not below
+    /// `floor`, in descending order.
+    fn down(&self, key: Option<&[u8]>, floor: &[u8], take: &mut Take<'_>) -> Result<()>;
 
-    /// Calls `take` with the rows before a key (`None`: the end of all keys) that are not below `floor`,
-    /// in descending order. Gives the lowest key that was looked for if that is not `floor`.
-    fn down(
-        &self,
-        key: Option<&[u8]>,
-        floor: &[u8],
-        take: &mut Take<'_>,
-    ) -> Result<Option<BoundaryKey>>;
-
-    /// Calls `take` with the rows from a key on that are below `ceiling`, in ascending order. Gives the
-    /// first key that was not looked for if that is not `ceiling`.
-    fn up(
-        &self,
-        key: &[u8],
-        ceiling: Option<&[u8]>,
-        take: &mut Take<'_>,
-    ) -> Result<Option<BoundaryKey>>;
+    /// Calls `take` with the rows from a key on that are below `ceiling`, in ascending order.
+    fn up(&self, key: &[u8], ceiling: Option<&[u8]>, take: &mut Take<'_>) -> Result<()>;
 }
 
 impl RowSource for ReadOnlyTable<&'static [u8], &'static [u8]> {
-    fn bytes_before_max(&self) -> usize {
-        BUFFER_BYTES_MAX / 2
-    }
-
-    fn down(
-        &self,
-        key: Option<&[u8]>,
-        floor: &[u8],
-        take: &mut Take<'_>,
-    ) -> Result<Option<BoundaryKey>> {
+    fn down(&self, key: Option<&[u8]>, floor: &[u8], take: &mut Take<'_>) -> Result<()> {
         if key == Some(floor) {
-            return Ok(None);
+            return Ok(());
         }
-        let bounds = (
-            Bound::Included(floor),
-            key.map_or(Bound::Unbounded, Bound::Excluded),
-        );
-        let mut rows = self.range::<&[u8]>(bounds)?;
+        let end = key.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rows = self.range::<&[u8]>((Bound::Included(floor), end))?;
         while let Some(row) = rows.next_back() {
             let (key, value) = row?;
             if !take(key.value(), value.value()) {
                 break;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
-    fn up(
-        &self,
-        key: &[u8],
-        ceiling: Option<&[u8]>,
-        take: &mut Take<'_>,
-    ) -> Result<Option<BoundaryKey>> {
+    fn up(&self, key: &[u8], ceiling: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {
         let end = ceiling.map_or(Bound::Unbounded, Bound::Excluded);
         for row in self.range::<&[u8]>((Bound::Included(key), end))? {
             let (key, value) = row?;
@@ -163,70 +131,94 @@ impl RowSource for ReadOnlyTable<&'static [u8], &'static [u8]> {
                 break;
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 
-struct LeafSource<'t> {
-    tree: &'t SpaceTree,
-    stays_in_leaf: bool,
-}
-
-impl RowSource for LeafSource<'_> {
-    fn bytes_before_max(&self) -> usize {
-        match self.stays_in_leaf {
-            // A leaf of one page has room in any case.
-            true => BUFFER_BYTES_MAX - PAGE_BYTES / 2,
-            false => BUFFER_BYTES_MAX / 2,
-        }
-    }
-
-    fn down(
-        &self,
-        key: Option<&[u8]>,
-        floor: &[u8],
-        take: &mut Take<'_>,
-    ) -> Result<Option<BoundaryKey>> {
-        if key == Some(floor) {
-            return Ok(None);
-        }
-        let mut rows = self.tree.down(key, floor, self.stays_in_leaf)?;
-        loop {
-            match rows.next()? {
-                ControlFlow::Continue((key, value)) if take(key, value) => {}
-                ControlFlow::Continue(_) => return Ok(None),
-                ControlFlow::Break(low) => return Ok(low),
+impl RowSource for SpaceTree {
+    fn down(&self, key: Option<&[u8]>, floor: &[u8], take: &mut Take<'_>) -> Result<()> {
+        let mut rows = SpaceTree::down(self, key, floor)?;
+        while let Some((key, value)) = rows.next()? {
+            if !take(key, value) {
+                break;
             }
         }
+        Ok(())
     }
 
-    fn up(
-        &self,
-        key: &[u8],
-        ceiling: Option<&[u8]>,
-        take: &mut Take<'_>,
-    ) -> Result<Option<BoundaryKey>> {
-        let mut rows = self.tree.up(key, ceiling, self.stays_in_leaf)?;
-        loop {
-            match rows.next()? {
-                ControlFlow::Continue((key, value)) if take(key, value) => {}
-                ControlFlow::Continue(_) => return Ok(None),
-                ControlFlow::Break(high) => return Ok(high),
+    fn up(&self, key: &[u8], ceiling: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {
+        let mut rows = SpaceTree::up(self, key, ceiling)?;
+        while let Some((key, value)) = rows.next()? {
+            if !take(key, value) {
+                break;
             }
         }
+        Ok(())
     }
 }
 
 /// How a block is filled.
 struct BlockRead<'a> {
+    memory: &'a Arc<BlockMemory>,
     index: &'a IndexNode,
     key: &'a [u8],
     range: FetchRange,
     fill: Fill,
 }
 
-impl BlockRead<'_> {
-    fn block(mut self, memory: &Arc<BlockMemory>, rows: &impl RowSource) -> Result<Block> {
+impl<'a> BlockRead<'a> {
+    /// The first key that the blocks before the key don't cover.
+    fn floor(&self) -> &'a [u8] {
+        let before = match self.range {
+            FetchRange::Last => self.index.last(),
+            _ => self.index.before(self.key),
+        };
+        before.and_then(|block| block.high()).unwrap_or_default()
+    }
+
+    /// The first key that the next block covers.
+    fn ceiling(&self) -> Option<&'a [u8]> {
+        match self.range {
+            FetchRange::Last => None,
+            // A block may begin at the key, which is not to be covered.
+            FetchRange::Below
+                if self
+                    .index
+                    .at_or_before(self.key)
+                    .is_some_and(|b| b.low() == self.key) =>
+            {
+                Some(self.key)
+            }
+            _ => self.index.after(self.key).map(|block| block.low()),
+        }
+    }
+
+    /// A block of the rows of one leaf; `None` if they are too many for a block.
+    fn leaf(&self, tree: &SpaceTree) -> Result<Option<Block>> {
+        let leaf = match self.range {
+            FetchRange::From | FetchRange::Around => tree.leaf_of(self.key)?,
+            FetchRange::Below => tree.leaf_before(Some(self.key))?,
+            FetchRange::Last => tree.leaf_before(None)?,
+        };
+        let Some(leaf) = leaf.filter(|leaf| leaf.rows().bytes() <= BUFFER_BYTES_MAX) else {
+            return Ok(None);
+        };
+        let (floor, ceiling) = (self.floor(), self.ceiling());
+        let (leaf_low, leaf_high) = (leaf.low(), leaf.high());
+        let low = floor.max(&leaf_low);
+        let high = match (leaf_high.as_deref(), ceiling) {
+            (Some(leaf_high), Some(ceiling)) => Some(leaf_high.min(ceiling)),
+            (leaf_high, ceiling) => leaf_high.or(ceiling),
+        };
+        let rows = leaf.rows();
+        let end = high.map_or(rows.len(), |high| rows.lower_bound(high));
+        let begin = rows.lower_bound(low).min(end);
+        let rows = (begin..end).filter_map(|row| rows.row(row));
+        Ok(Some(build_block(self.memory, low, high, rows)))
+    }
+
+    /// A block of as many rows as have room.
+    fn block(mut self, rows: &impl RowSource) -> Result<Block> {
         let key = SmallVec::from_slice(self.key);
         let (before, low) = match self.range {
             FetchRange::From => (ScanBatch::default(), key),
@@ -238,25 +230,20 @@ impl BlockRead<'_> {
             FetchRange::Last => (ScanBatch::default(), None),
         };
         let rows = before.rows().rev().chain(behind.rows());
-        Ok(build_block(memory, &low, high.as_deref(), rows))
+        Ok(build_block(self.memory, &low, high.as_deref(), rows))
     }
 
     /// The rows before the key, in descending order, and the lowest key that they cover.
     fn scan_down(&mut self, rows: &impl RowSource) -> Result<(ScanBatch, BoundaryKey)> {
         let bytes_max = match self.range {
-            FetchRange::Around => rows.bytes_before_max(),
+            FetchRange::Around => BUFFER_BYTES_MAX / 2,
             _ => BUFFER_BYTES_MAX,
         };
-        let (key, block_before) = match self.range {
-            FetchRange::Last => (None, self.index.last()),
-            _ => (Some(self.key), self.index.before(self.key)),
-        };
-        let floor = block_before
-            .and_then(|block| block.high())
-            .unwrap_or_default();
+        let key = (self.range != FetchRange::Last).then_some(self.key);
+        let floor = self.floor();
         let mut batch = ScanBatch::default();
         let mut is_full = false;
-        let low = rows.down(key, floor, &mut |key, value| {
+        rows.down(key, floor, &mut |key, value| {
             is_full = !self.fill.admits(key, value, bytes_max);
             if !is_full {
                 batch.push(key, value);
@@ -265,19 +252,16 @@ impl BlockRead<'_> {
         })?;
         // The row after the one that had no room is the first that the block covers.
         let first = batch.rows().next_back().filter(|_| is_full);
-        let low = match first {
-            Some((first, _)) => SmallVec::from_slice(first),
-            None => low.unwrap_or_else(|| SmallVec::from_slice(floor)),
-        };
+        let low = SmallVec::from_slice(first.map_or(floor, |(first, _)| first));
         Ok((batch, low))
     }
 
     /// The rows from the key on, in ascending order, and the first key that they don't cover.
     fn scan_up(&mut self, rows: &impl RowSource) -> Result<(ScanBatch, Option<BoundaryKey>)> {
-        let ceiling = self.index.after(self.key).map(|block| block.low());
+        let ceiling = self.ceiling();
         let mut batch = ScanBatch::default();
         let mut next = None;
-        let behind = rows.up(self.key, ceiling, &mut |key, value| {
+        rows.up(self.key, ceiling, &mut |key, value| {
             let fits = self.fill.admits(key, value, BUFFER_BYTES_MAX);
             // The row that was asked for is in it in any case.
             let is_taken = fits || batch.ends.is_empty();
@@ -287,7 +271,6 @@ impl BlockRead<'_> {
             }
             is_taken
         })?;
-        let high = next.or(behind);
-        Ok((batch, high.or_else(|| ceiling.map(SmallVec::from_slice))))
+        Ok((batch, next.or_else(|| ceiling.map(SmallVec::from_slice))))
     }
 }
