@@ -53,7 +53,8 @@ impl Serving {
         log: Option<&Path>,
     ) -> Result<Serving, Error> {
         let program = match program {
-            Some(program) => program.to_owned(),
+            // A mere name would be sought where the system's programs are.
+            Some(program) => std::path::absolute(program)?,
             None => std::env::current_exe()?,
         };
         let failed = |what: &str| {
