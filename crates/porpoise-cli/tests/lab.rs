@@ -105,12 +105,15 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// The processes that a process has started.
+/// The servers that a process has started.
 fn children(pid: u32) -> Vec<u32> {
     let parent_of = |folder: &Path| -> Option<(u32, u32)> {
         let own = folder.file_name()?.to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
-        let (_, fields) = stat.rsplit_once(')')?;
+        let (name, fields) = stat.rsplit_once(')')?;
+        if !name.ends_with("(porpoise") {
+            return None;
+        }
         Some((own, fields.split_whitespace().nth(1)?.parse().ok()?))
     };
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -190,7 +193,7 @@ fn an_experiment_that_was_stopped_is_gone_on_with() {
     lab.wait_for_a_run(&mut child, 1);
     let (_, said) = lab.run(&["run", "short.toml"]);
     assert!(
-        said.contains("another 'porpoise lab run' works at it"),
+        said.contains("another 'porpoise lab' works at it") && !said.contains("goes on with them"),
         "{said}"
     );
     let servers = children(child.id());
@@ -205,14 +208,20 @@ fn an_experiment_that_was_stopped_is_gone_on_with() {
     let done = lab.values("SELECT id, transactions FROM lab.runs WHERE state = 'done' ORDER BY id");
     assert!((1..40).contains(&done.len()), "{done:?}");
 
-    // Killed, it has no time to say good-bye, and leaves what was measured.
+    // Killed, it has no time to say good-bye, and leaves what was measured, but no server that
+    // would disturb whatever is measured next.
     let mut child = lab.start();
     lab.wait_for_a_run(&mut child, done.len() + 1);
     let servers = children(child.id());
     signal(child.id(), rustix::process::Signal::KILL);
     child.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
     for server in servers {
-        signal(server, rustix::process::Signal::KILL);
+        // One that nobody has waited for yet has no program any more.
+        while std::fs::read_link(format!("/proc/{server}/exe")).is_ok() {
+            assert!(Instant::now() < deadline, "the server goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
     let (code, said) = lab.run(&["run", "short.toml", "--quiet"]);
     assert_eq!(code, Some(0), "{said}");
@@ -229,6 +238,81 @@ fn an_experiment_that_was_stopped_is_gone_on_with() {
 }
 
 #[test]
+fn tables_that_are_being_filled_keep_nobody_who_asks_to_stop() {
+    // An hour's work.
+    let lab = Laboratory::with(&SHORT.replace("rows = 200", "rows = 500000000"));
+    let mut child = lab.start();
+    lab.wait_for_a_run(&mut child, 0);
+    std::thread::sleep(Duration::from_millis(500));
+    signal(child.id(), rustix::process::Signal::INT);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "it goes on filling tables");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status.code(), Some(2));
+    assert_eq!(
+        lab.values("SELECT DISTINCT state FROM lab.runs"),
+        ["planned"]
+    );
+}
+
+#[test]
+fn options_that_cannot_be_are_refused_at_once() {
+    let lab = Laboratory::with(SHORT);
+    for (arguments, words) in [
+        (
+            &["affinity", "--clients", "1000000000"][..],
+            "clients (up to 100000)",
+        ),
+        (&["affinity", "--clients", "0"], "clients (up to 100000)"),
+        (&["affinity", "--seconds", "nan"], "a run has seconds"),
+        (&["affinity", "--variation", "nan"], "variation has a bound"),
+        (
+            &["fuzz", "--threads", "1000000000"],
+            "--threads is a number from 1 to",
+        ),
+        (
+            &["fuzz", "--threads", "0"],
+            "--threads is a number from 1 to",
+        ),
+        (
+            &["fuzz", "--pipeline", "9"],
+            "--pipeline is a number from 1 to 8",
+        ),
+        (
+            &["fuzz", "--pipeline", "0"],
+            "--pipeline is a number from 1 to 8",
+        ),
+        (&["fuzz", "--seconds", "nan"], "--seconds is a number"),
+        (
+            &["fuzz", "--queries", "1..2", "--ways", "tcp"],
+            "unix or shm",
+        ),
+        (
+            &["fuzz", "--statements", "1", "--findings", "short.toml/f"],
+            "short.toml/f: ",
+        ),
+    ] {
+        let (code, said) = lab.run(arguments);
+        assert!(
+            code == Some(1) && said.contains(words),
+            "{arguments:?}: {said}"
+        );
+    }
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_porpoise"));
+    let output = bench
+        .args(["bench", "--clients=1000000000"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("too many clients"), "{said}");
+}
+
+#[test]
 fn a_server_that_dies_fails_its_run_and_not_the_experiment() {
     let lab = Laboratory::with(&SHORT.replace("seconds = 0.3", "seconds = 1.0"));
     let mut child = lab.start();
@@ -240,7 +324,7 @@ fn a_server_that_dies_fails_its_run_and_not_the_experiment() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let failures = lab.values("SELECT failure FROM lab.runs WHERE state = 'failed'");
     assert!(
-        failures.len() == 1 && !failures[0].is_empty(),
+        failures.len() == 1 && failures[0].contains("; the server has ended (signal: 9"),
         "{failures:?}"
     );
     assert_eq!(
@@ -274,9 +358,68 @@ fn a_folder_of_a_newer_version_is_left_as_it_is() {
     }
     let connection = Database::open(lab.results()).unwrap().connect().unwrap();
     connection.execute("DROP DATABASE lab", ()).unwrap();
+    connection.execute("CREATE DATABASE shop", ()).unwrap();
     drop(connection);
     let (code, said) = lab.run(&["run", "short.toml"]);
     assert!(code == Some(1) && said.contains("something else"), "{said}");
+    assert_eq!(lab.values("SHOW DATABASES LIKE 'shop'"), ["shop"]);
+}
+
+#[test]
+fn a_folder_of_something_else_is_left_as_it_is_and_an_empty_one_is_used() {
+    let lab = Laboratory::with(&SHORT.replace("[1, 2]", "[1]"));
+    let place = |name: &str| lab.folder.path().join(name);
+    for name in ["letters", "empty", "short-of-room"] {
+        std::fs::create_dir(place(name)).unwrap();
+    }
+    std::fs::write(place("letters/letter"), "Dear").unwrap();
+    for arguments in [
+        &["run", "short.toml", "--results", "letters"][..],
+        &["report", "letters"],
+        &["export", "letters", "--sysbench"],
+        &["report", "empty"],
+    ] {
+        let (code, said) = lab.run(arguments);
+        assert!(
+            code == Some(1) && said.contains(": it ") && !said.contains("are kept"),
+            "{said}"
+        );
+    }
+    let (code, said) = lab.run(&["run", "short.toml", "--results", "short.toml"]);
+    assert!(code == Some(1) && said.contains("it is a file"), "{said}");
+    let inside = |name: &str| std::fs::read_dir(place(name)).unwrap().count();
+    assert_eq!((inside("letters"), inside("empty")), (1, 0));
+    // One in which a database began to be made, on a disk that was full, say.
+    std::fs::write(place("short-of-room/LOCK"), "").unwrap();
+    for name in ["empty", "short-of-room"] {
+        let (code, said) = lab.run(&["run", "short.toml", "--quiet", "--results", name]);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    // What can't be written is told by its name.
+    for arguments in [
+        ["report", "empty", "--svg", "short.toml/charts"],
+        ["export", "empty", "--csv", "short.toml/tables"],
+    ] {
+        let (code, said) = lab.run(&arguments);
+        assert!(code == Some(1) && said.contains(arguments[3]), "{said}");
+    }
+}
+
+#[test]
+fn a_failure_that_is_told_at_length_is_kept_with_its_end() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Laboratory::with(&SHORT.replace("name = \"P", "program = \"talker\"\nname = \"P"));
+    let talker = lab.folder.path().join("talker");
+    let script = "#!/bin/sh\nseq 1 40000 >&2; echo the reason >&2; exit 1\n";
+    std::fs::write(&talker, script).unwrap();
+    std::fs::set_permissions(&talker, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, said) = lab.run(&["run", "short.toml", "--quiet"]);
+    assert!(code == Some(1) && said.contains("4 failed"), "{said}");
+    let failures = lab.values("SELECT DISTINCT failure FROM lab.runs");
+    assert!(
+        failures[0].contains("doesn't start") && failures[0].trim_end().ends_with("the reason"),
+        "{failures:?}"
+    );
 }
 
 #[test]

@@ -15,9 +15,9 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
-/// One run of a build that doesn't start takes no time, and is a finding.
+/// Runs of a build that doesn't start take no time, and are one finding.
 const EXPERIMENT: &str = r#"title = "Nightly"
-runs = 1
+runs = 2
 seconds = 0.1
 ways = ["unix"]
 workloads = ["oltp_point_select"]
@@ -250,10 +250,26 @@ fn a_finding_goes_once_to_each_receiver() {
         assert!(mail.contains(part), "{part} in {mail}");
     }
     let json = read(&watch.path("found.json"));
-    assert!(json.contains("\"revision\": \"build-1\""), "{json}");
+    assert_eq!(
+        json.matches("\"revision\": \"build-1\"").count(),
+        1,
+        "of two runs that fail alike: {json}"
+    );
     // What it keeps may be looked at by others.
     let kept = read(&watch.path("nightly.history/alerts.json"));
     assert!(kept.contains("mail to dev@example.com") && !kept.contains("s3cret"));
+
+    // What can't be written is told by its name.
+    for (option, place) in [
+        ("--junit", "nightly.toml/junit"),
+        ("--history", "nightly.toml/h"),
+    ] {
+        let (code, said) = watch.run(&[option, place], &[]);
+        assert!(
+            code == Some(1) && said.contains(&format!("{place}: ")),
+            "{said}"
+        );
+    }
 
     // Nothing is new; then one build is.
     let (code, said) = watch.run(&arguments, &environment);
@@ -382,6 +398,28 @@ fn mail_goes_encrypted_and_only_to_servers_whose_certificates_are_trusted() {
         assert!(matches!(code, Some(0 | 3)), "{said}");
         let mail = next(&mails);
         assert!(mail.contains("failed: build-1"), "{mail}");
+        std::fs::remove_dir_all(watch.path("nightly.history")).unwrap();
+    }
+    // Where nothing is said, what a server offers is used, whatever its certificate.
+    for (options, config, is_encrypted) in [
+        ("", &unknown, true),
+        ("", &trusted, true),
+        ("?tls=none", &trusted, false),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("smtp://{}{options}", listener.local_addr().unwrap());
+        let config = config.clone();
+        let mails = receiver(listener, move |stream| smtp_starttls(stream, &config));
+        let to = ["--mail-from", "a@example.com", "--mail-to", "b@example.com"];
+        let (code, said) = watch.run(&[&to[..], &["--smtp", &server]].concat(), &environment);
+        let mail = next(&mails);
+        match is_encrypted {
+            true => assert!(
+                matches!(code, Some(0 | 3)) && mail.contains("failed: build-1"),
+                "{said} {mail}"
+            ),
+            false => assert_eq!(mail, "not encrypted"),
+        }
         std::fs::remove_dir_all(watch.path("nightly.history")).unwrap();
     }
     // Where encryption is required, a server without it gets nothing.

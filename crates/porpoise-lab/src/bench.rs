@@ -10,10 +10,14 @@
 use crate::load::{self, Load, Running};
 use crate::progress::Progress;
 use crate::report::{Measurement, Report, grouped};
+use crate::steadiness::Spread;
 use crate::{Error, Histogram, Mode, Script, Table, Workload};
 use fastrand::Rng;
 use porpoise_client::{Connection, Options, Transport};
 use std::time::{Duration, Instant};
+
+/// The most clients at a time.
+pub const CLIENTS_MAX: usize = 100_000;
 
 /// What is measured: a way into a server.
 #[derive(Clone, Debug)]
@@ -135,6 +139,10 @@ impl BenchPlan {
                 self.clients.is_empty() || self.clients.contains(&0),
                 "no clients",
             ),
+            (
+                self.clients.iter().any(|&clients| clients > CLIENTS_MAX),
+                "too many clients",
+            ),
             (self.jobs == Some(0), "no threads"),
             (self.tables == 0 || self.rows == 0, "no rows"),
             (self.rounds == 0, "no rounds"),
@@ -205,7 +213,14 @@ fn median(mut rounds: Vec<Measurement>) -> Option<Measurement> {
             .total_cmp(&other.transactions_per_second)
     });
     let middle = rounds.len().checked_sub(1)? / 2;
-    Some(rounds.swap_remove(middle))
+    let rates: Vec<f64> = rounds
+        .iter()
+        .map(|one| one.transactions_per_second)
+        .collect();
+    Some(Measurement {
+        spread: Spread::of(&rates),
+        ..rounds.swap_remove(middle)
+    })
 }
 
 /// Makes and fills the tables, once for each server and database.
@@ -309,6 +324,7 @@ pub(crate) fn run_once(
         queries_per_second: sum.queries as f64 / measured.as_secs_f64(),
         latency_p95: sum.latencies.percentile(0.95),
         errors: sum.errors(),
+        spread: Spread::default(),
     };
     Ok((measurement, sum.latencies))
 }

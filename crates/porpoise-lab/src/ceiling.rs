@@ -25,6 +25,7 @@ use crate::progress::Progress;
 use crate::replay::{Recording, ReplayServer};
 use crate::report::{aligned, rate};
 use crate::statistics::median;
+use crate::steadiness::Spread;
 use crate::{BenchPlan, Error, Sysbench, Target, Workload, bench};
 
 /// How long requests are recorded: a transaction of twenty takes half a second then.
@@ -127,6 +128,8 @@ pub struct Ceiling {
     pub server: f64,
     /// Those of the server that does nothing.
     pub replay_server: f64,
+    /// How far the rounds lie apart, of whichever has the widest.
+    pub spread: Spread,
 }
 
 /// All that was measured.
@@ -235,6 +238,9 @@ pub fn run(
                     peer: route.peer.as_ref().map(|_| median(&peer)),
                     server: median(&server),
                     replay_server: median(&replay_server),
+                    spread: Spread::widest(
+                        [&peer, &server, &replay_server].map(|rates| Spread::of(rates)),
+                    ),
                 });
             }
         }
@@ -258,6 +264,7 @@ impl fmt::Display for CeilingReport {
             format!("Porpoise × {}", self.peer),
             format!("nothing × {}", self.peer),
             "Porpoise of nothing".to_owned(),
+            "spread".to_owned(),
         ];
         let rows = self.ceilings.iter().map(|ceiling| {
             let ratio = |of: f64, to: Option<f64>| match to {
@@ -274,6 +281,7 @@ impl fmt::Display for CeilingReport {
                 ratio(ceiling.server, ceiling.peer),
                 ratio(ceiling.replay_server, ceiling.peer),
                 ratio(ceiling.server, Some(ceiling.replay_server)),
+                ceiling.spread.to_string(),
             ]
         });
         let table: Vec<Vec<String>> = std::iter::once(header).chain(rows).map(Vec::from).collect();
@@ -281,7 +289,8 @@ impl fmt::Display for CeilingReport {
             f,
             "Transactions a second, beside a server that does nothing"
         )?;
-        aligned(f, &table, 2)
+        aligned(f, &table, 2)?;
+        Spread::note(self.ceilings.iter().map(|ceiling| ceiling.spread), f)
     }
 }
 
@@ -301,6 +310,7 @@ mod tests {
                     peer: Some(2000.0),
                     server: 3500.0,
                     replay_server: 5000.0,
+                    spread: Spread::of(&[1.0, 2.0]),
                 },
                 Ceiling {
                     workload: Workload::PointSelect,
@@ -309,6 +319,7 @@ mod tests {
                     peer: None,
                     server: 0.0,
                     replay_server: 0.0,
+                    spread: Spread::default(),
                 },
             ],
         };
@@ -319,8 +330,17 @@ mod tests {
         };
         assert_eq!(
             words(2)[3..],
-            ["8", "2,000", "3,500", "5,000", "1.75", "2.50", "0.70"]
+            [
+                "8", "2,000", "3,500", "5,000", "1.75", "2.50", "0.70", "100", "%", "!"
+            ]
         );
-        assert_eq!(words(3)[2..], ["1", "-", "0.00", "0.00", "-", "-", "-"]);
+        assert_eq!(
+            words(3)[2..],
+            ["1", "-", "0.00", "0.00", "-", "-", "-", "-"]
+        );
+        assert!(
+            text.contains("\nRounds disagree by more than 20 % in 1 of"),
+            "{text}"
+        );
     }
 }

@@ -26,9 +26,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use porpoise_client::{Connection, Options, Transport};
 
+use crate::bench::CLIENTS_MAX;
 use crate::chart::{Curve, Panel, Picture, Scale, standalone};
 use crate::progress::Progress;
 use crate::report::grouped;
+use crate::steadiness::Spread;
 use crate::{Error, Histogram};
 
 /// Dials from one address of 127.0.0.0/8 before the next is dialled from.
@@ -194,6 +196,8 @@ pub struct ConnectMeasurement {
     pub first_error: Option<String>,
     /// How many rounds there were.
     pub rounds: usize,
+    /// How far they lie apart.
+    pub spread: Spread,
 }
 
 /// All that was measured.
@@ -225,6 +229,11 @@ struct Round {
 pub fn run(entrants: &[Entrant], plan: &ConnectPlan) -> Result<ConnectReport, Error> {
     if entrants.is_empty() || plan.rounds == 0 || plan.clients.iter().all(|&clients| clients == 0) {
         return Err(Error::Plan("nothing to measure".into()));
+    }
+    if plan.clients.iter().any(|&clients| clients > CLIENTS_MAX) {
+        return Err(Error::Plan(format!(
+            "there are at most {CLIENTS_MAX} clients"
+        )));
     }
     let mut progress = Progress::new(plan.progress);
     let cells: Vec<(usize, &Entrant)> = plan
@@ -288,6 +297,12 @@ fn summed_up(
         errors: rounds.iter().map(|round| round.errors).sum(),
         first_error: rounds.iter().find_map(|round| round.first_error.clone()),
         rounds: rounds.len(),
+        spread: Spread::of(
+            &rounds
+                .iter()
+                .map(|round| round.per_second)
+                .collect::<Vec<_>>(),
+        ),
     })
 }
 
@@ -490,6 +505,7 @@ impl fmt::Display for ConnectReport {
             "of its best",
             "p95 ms",
             "errors",
+            "spread",
         ];
         writeln!(f, "{}", self.title())?;
         write!(f, "{:<20}{:>8}", "way in", "clients")?;
@@ -506,6 +522,7 @@ impl fmt::Display for ConnectReport {
                     ratio(self.of_own_best(m)),
                     format!("{:.3}", m.latency_p95.as_secs_f64() * 1e3),
                     grouped(m.errors),
+                    m.spread.to_string(),
                 ];
                 write!(f, "{name:<20}{:>8}", grouped(m.clients as u64))?;
                 for cell in cells {
@@ -514,6 +531,7 @@ impl fmt::Display for ConnectReport {
                 writeln!(f, "  {}", m.compared_with.as_deref().unwrap_or("-"))?;
             }
         }
+        Spread::note(self.measurements.iter().map(|m| m.spread), f)?;
         for m in &self.measurements {
             if let Some(error) = &m.first_error {
                 writeln!(f, "{}, {}: {error}", m.name, crowd(m.clients))?;
@@ -569,6 +587,7 @@ mod tests {
             "{report}"
         );
         assert!(report.of("shut", 4).unwrap().errors > 0);
+        assert!(report.measurements.iter().all(|one| one.spread.is_known()));
         let text = report.to_string();
         assert!(
             text.contains("shut, 4 clients: Too many connections"),

@@ -58,6 +58,7 @@ pub mod fuzz;
 pub mod growth;
 mod histogram;
 pub mod idle;
+mod lifeline;
 mod load;
 pub mod locks;
 pub mod machine;
@@ -75,6 +76,7 @@ mod runner;
 mod scenario;
 pub mod serving;
 pub mod statistics;
+pub mod steadiness;
 mod store;
 mod sysbench;
 mod table;
@@ -101,6 +103,12 @@ pub use sysbench::{Sysbench, SysbenchScript};
 pub use table::Table;
 pub use way::Way;
 pub use workload::{Mode, ScenarioRef, Script, Workload};
+
+/// Makes a folder that files are to be written into.
+pub(crate) fn make_folder(folder: &std::path::Path) -> Result<(), Error> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Error::Plan(format!("{}: {error}", folder.display())))
+}
 
 /// Why a run came to nothing.
 #[derive(Debug)]

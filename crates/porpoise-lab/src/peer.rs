@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use porpoise_client::{Connection, Options, Transport};
 
 use crate::Error;
+use crate::lifeline::Lifeline;
 use crate::memory_group::{MemoryGroup, command};
 
 /// How long it may take to answer; and where it has data already, which it may have to recover.
@@ -25,6 +26,8 @@ const FOLDERS: &[&str] = &["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/loc
 /// A running MariaDB.
 pub struct Peer {
     child: Child,
+    /// While the child is there.
+    lifeline: Option<Lifeline>,
     socket: PathBuf,
     port: u16,
 }
@@ -103,13 +106,14 @@ impl Peer {
             .spawn()
             .map_err(|error| failed(error.to_string()))?;
         let mut peer = Peer {
+            lifeline: Some(Lifeline::of(&child)),
             child,
             socket,
             port,
         };
         let deadline = Instant::now() + patience;
         while let Err(refusal) = peer.connect() {
-            let ended = peer.child.try_wait().ok().flatten().is_some();
+            let ended = peer.ended().is_some();
             if ended || Instant::now() > deadline {
                 let log = std::fs::read_to_string(folder.join("mariadb.log")).unwrap_or_default();
                 return Err(failed(format!("{refusal}\n{log}")));
@@ -141,7 +145,12 @@ impl Peer {
 
     /// How it has ended; nothing as long as it runs.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        let status = self.child.try_wait().ok().flatten();
+        if status.is_some() {
+            // Its number may be another's now.
+            self.lifeline = None;
+        }
+        status
     }
 
     /// Its Unix socket.
@@ -157,6 +166,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
+        self.lifeline = None;
         // Nothing in it has to last: the folder goes as well.
         let _ = self.child.kill();
         let _ = self.child.wait();

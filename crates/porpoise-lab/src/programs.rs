@@ -20,6 +20,7 @@ use porpoise_client::{Connection, Value};
 
 use crate::progress::Progress;
 use crate::report::{aligned, grouped};
+use crate::steadiness::Spread;
 use crate::workload::is_conflict;
 use crate::{Error, Target};
 
@@ -112,6 +113,8 @@ pub struct ProgramsFigure {
     /// Seconds that it took, by target: the median of the rounds. Of clients, seconds for a thousand
     /// calls.
     pub seconds: Vec<f64>,
+    /// How far the rounds lie apart, of the target that has the widest.
+    pub spread: Spread,
 }
 
 /// All that was measured.
@@ -166,6 +169,7 @@ pub fn run(targets: &[Target], plan: &ProgramsPlan) -> Result<ProgramsReport, Er
         figures: figures
             .map(|(kind, seconds)| ProgramsFigure {
                 what: kind.what,
+                spread: Spread::widest(seconds.iter().map(|seconds| Spread::of(seconds))),
                 seconds: seconds.into_iter().filter_map(median).collect(),
             })
             .collect(),
@@ -331,15 +335,18 @@ impl fmt::Display for ProgramsReport {
         let mut header = vec![String::from("seconds")];
         header.extend(self.targets.iter().cloned());
         header.extend(self.targets.iter().skip(1).map(|_| "× the first".into()));
+        header.push("spread".into());
         let mut table = vec![header];
         for figure in &self.figures {
             let mut row = vec![figure.what.clone()];
             row.extend(figure.seconds.iter().map(|seconds| format!("{seconds:.2}")));
             if let Some((first, others)) = figure.seconds.split_first() {
                 row.extend(others.iter().map(|other| format!("{:.2}", other / first)));
+                row.push(figure.spread.to_string());
             }
             table.push(row);
         }
-        aligned(formatter, &table, 1)
+        aligned(formatter, &table, 1)?;
+        Spread::note(self.figures.iter().map(|figure| figure.spread), formatter)
     }
 }

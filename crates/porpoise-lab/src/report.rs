@@ -1,5 +1,6 @@
 //! What was measured, as a table.
 
+use crate::steadiness::Spread;
 use crate::workload::Workload;
 use std::fmt;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub struct Measurement {
     pub latency_p95: Duration,
     /// Transactions rolled back because of a conflict.
     pub errors: u64,
+    /// How far the rounds lie apart, by transactions a second.
+    pub spread: Spread,
 }
 
 /// All that was measured, in the order of the plan.
@@ -71,6 +74,11 @@ impl fmt::Display for Report {
         if compares {
             header.extend(["×", "beside"]);
         }
+        let spreads = || self.measurements.iter().map(|one| one.spread);
+        let has_rounds = spreads().any(Spread::is_known);
+        if has_rounds {
+            header.push("spread");
+        }
         let header: Vec<String> = header.into_iter().map(str::to_owned).collect();
         let rows = self.measurements.iter().map(|measurement| {
             let mut row = vec![
@@ -88,10 +96,14 @@ impl fmt::Display for Report {
                 row.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")));
                 row.push(measurement.compared_with.clone().unwrap_or_default());
             }
+            if has_rounds {
+                row.push(measurement.spread.to_string());
+            }
             row
         });
         let table: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
-        aligned(formatter, &table, 2)
+        aligned(formatter, &table, 2)?;
+        Spread::note(spreads(), formatter)
     }
 }
 
@@ -160,7 +172,30 @@ mod tests {
             queries_per_second: per_second,
             latency_p95: Duration::from_micros(212),
             errors: 0,
+            spread: Spread::default(),
         }
+    }
+
+    #[test]
+    fn rounds_that_disagree_are_told() {
+        let with = |rounds: &[f64]| Measurement {
+            spread: Spread::of(rounds),
+            ..measurement("TCP", 100.0, None)
+        };
+        let report = Report {
+            measurements: vec![with(&[100.0, 101.0]), with(&[100.0, 150.0])],
+        };
+        let text = report.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].ends_with("  spread") && lines[1].ends_with("  1 %"),
+            "{text}"
+        );
+        assert!(lines[2].ends_with("  50 % !"), "{text}");
+        assert!(
+            lines[3].starts_with("Rounds disagree by more than 20 % in 1 of"),
+            "{text}"
+        );
     }
 
     #[test]

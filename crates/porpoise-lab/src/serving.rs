@@ -9,6 +9,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use porpoise_client::{Connection, Options, TlsMode, TlsOptions, Transport};
 
 use crate::Error;
+use crate::lifeline::Lifeline;
 use crate::memory_group::{MemoryGroup, command};
 
 /// The schema of the clients' tables.
@@ -21,6 +22,8 @@ pub(crate) const PREPARED_MAX: u32 = 1 << 20;
 /// A Porpoise that serves from a folder.
 pub struct Serving {
     child: Child,
+    /// While the child is there.
+    lifeline: Option<Lifeline>,
     /// The TCP port on 127.0.0.1.
     pub port: u16,
     /// The Unix socket.
@@ -50,7 +53,8 @@ impl Serving {
         log: Option<&Path>,
     ) -> Result<Serving, Error> {
         let program = match program {
-            Some(program) => program.to_owned(),
+            // A mere name would be sought where the system's programs are.
+            Some(program) => std::path::absolute(program)?,
             None => std::env::current_exe()?,
         };
         let failed = |what: &str| {
@@ -81,6 +85,7 @@ impl Serving {
             .map_err(|error| failed(&error.to_string()))?;
         let stdout = child.stdout.take();
         let mut serving = Serving {
+            lifeline: Some(Lifeline::of(&child)),
             child,
             port: 0,
             socket,
@@ -114,12 +119,18 @@ impl Serving {
 
     /// How it has ended; nothing as long as it runs.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        let status = self.child.try_wait().ok().flatten();
+        if status.is_some() {
+            // Its number may be another's now.
+            self.lifeline = None;
+        }
+        status
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
+        self.lifeline = None;
         // Nothing in it has to last: the folder goes as well.
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -11,6 +11,11 @@ use porpoise_client::{Options, Transport};
 
 use crate::{Error, Histogram, Workload};
 
+/// The client library's file.
+pub(crate) const LIBRARY: &str = "libmariadb.so.3";
+/// By which Porpoise's library learns where to connect.
+const URL_VARIABLE: &str = "PORPOISE_URL";
+
 /// The program, and the client library that it has for shared memory.
 #[derive(Clone, Debug, Default)]
 pub struct Sysbench {
@@ -101,7 +106,7 @@ fn connect(command: &mut Command, to: &Options, library: Option<&Path>) -> Resul
     };
     command
         .env("LD_LIBRARY_PATH", library)
-        .env("PORPOISE_URL", url);
+        .env(URL_VARIABLE, url);
     Ok(())
 }
 
@@ -144,6 +149,18 @@ pub struct SysbenchScript {
 }
 
 impl SysbenchScript {
+    /// Whether its library is one that knows Porpoise's own ways in.
+    pub(crate) fn has_library_of_porpoise(&self) -> bool {
+        let library = self.library.as_ref().map(|folder| folder.join(LIBRARY));
+        let library = library.and_then(|library| std::fs::read(library).ok());
+        let variable = URL_VARIABLE.as_bytes();
+        library.is_some_and(|library| {
+            library
+                .windows(variable.len())
+                .any(|bytes| bytes == variable)
+        })
+    }
+
     /// `sysbench SCRIPT OPTIONS`, for a server.
     pub(crate) fn command(&self, to: &Options) -> Result<Command, String> {
         let mut command = Command::new("sysbench");

@@ -23,6 +23,7 @@ use porpoise_client::{Connection, Statement, Value};
 
 use crate::progress::Progress;
 use crate::report::{aligned, grouped, rate};
+use crate::steadiness::Spread;
 use crate::workload::is_conflict;
 use crate::{Error, Histogram, Target};
 
@@ -80,6 +81,8 @@ pub struct TransfersMeasurement {
     pub conflicts: u64,
     /// Sums, of all rounds, that weren't what the accounts held at the beginning.
     pub wrong_sums: u64,
+    /// How far the rounds lie apart, by transfers a second.
+    pub spread: Spread,
 }
 
 /// The median round of each target.
@@ -136,8 +139,13 @@ fn median(mut rounds: Vec<TransfersMeasurement>) -> Option<TransfersMeasurement>
     });
     let wrong_sums = rounds.iter().map(|round| round.wrong_sums).sum();
     let middle = rounds.len().checked_sub(1)? / 2;
+    let rates: Vec<f64> = rounds
+        .iter()
+        .map(|round| round.transfers_per_second)
+        .collect();
     Some(TransfersMeasurement {
         wrong_sums,
+        spread: Spread::of(&rates),
         ..rounds.swap_remove(middle)
     })
 }
@@ -219,6 +227,7 @@ fn measure(
         latencies: Histogram::default(),
         conflicts: 0,
         wrong_sums: sums.iter().map(|sums| sums.conflicts).sum(),
+        spread: Spread::default(),
     };
     for transfers in &counted {
         measurement.transfers_per_second += transfers.done as f64 / took;
@@ -316,6 +325,7 @@ impl fmt::Display for TransfersReport {
             "conflicts",
             "sums/s",
             "wrong sums",
+            "spread",
         ];
         let first = self
             .measurements
@@ -336,12 +346,14 @@ impl fmt::Display for TransfersReport {
                 grouped(measured.conflicts),
                 rate(measured.sums_per_second),
                 grouped(measured.wrong_sums),
+                measured.spread.to_string(),
             ]
         });
         let table: Vec<Vec<String>> = std::iter::once(header.map(str::to_owned).into())
             .chain(rows)
             .collect();
-        aligned(formatter, &table, 1)
+        aligned(formatter, &table, 1)?;
+        Spread::note(self.measurements.iter().map(|one| one.spread), formatter)
     }
 }
 
@@ -358,15 +370,20 @@ mod tests {
             latencies: Histogram::default(),
             conflicts: 7,
             wrong_sums: 3,
+            spread: Spread::of(&[10.0, 13.0]),
         };
         let report = TransfersReport {
             measurements: vec![measured("MariaDB", 1000.0), measured("Unix socket", 1500.0)],
             plan: TransfersPlan::default(),
         };
         let text = report.to_string();
-        let row = text.lines().last().unwrap();
+        let row = text.lines().nth(3).unwrap();
         assert_eq!(report.wrong_targets().count(), 2);
-        for cell in ["Unix socket", "1,500", "1.50", "7", "3"] {
+        assert!(
+            text.lines().last().unwrap().contains("in 2 of the rows"),
+            "{text}"
+        );
+        for cell in ["Unix socket", "1,500", "1.50", "7", "3", "30 % !"] {
             assert!(row.contains(cell), "{cell}: {text}");
         }
     }

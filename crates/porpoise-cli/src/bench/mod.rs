@@ -25,7 +25,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use porpoise_client::Options;
 use porpoise_engine::{Engine, EngineOptions};
-use porpoise_lab::{BenchPlan, Target, Way, Workload, bench};
+use porpoise_lab::{BenchPlan, Target, Way, Workload, bench, steadiness};
 use porpoise_server::{InProcessServer, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::Stream;
@@ -105,6 +105,7 @@ enum Experiment {
 
 pub fn run(options: &BenchOptions) -> ExitCode {
     crate::serve::start_log();
+    let before = steadiness::taken_by_others();
     let measured = match &options.experiment {
         None => measure(options),
         Some(Experiment::Locks(options)) => locks::measure(options),
@@ -120,7 +121,12 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Growth(options)) => growth::measure(options),
     };
     match measured {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            if let Some(note) = steadiness::busy_note(&[before, steadiness::taken_by_others()]) {
+                println!("{note}");
+            }
+            ExitCode::SUCCESS
+        }
         Err(why) => {
             eprintln!("porpoise bench: {why}");
             ExitCode::FAILURE
@@ -210,7 +216,7 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     };
     let clients = options.clients.iter().max().copied().unwrap_or(1);
     let variables = [
-        ("max_connections", (clients + 10).to_string()),
+        ("max_connections", clients.saturating_add(10).to_string()),
         ("loopback_fast_path", "ON".to_string()),
     ]
     .map(|(name, value)| (name.to_string(), value))

@@ -35,7 +35,7 @@ pub struct AffinityOptions {
 
 pub fn run(options: &AffinityOptions) -> Result<ExitCode, Failure> {
     options.load.check(options.seconds)?;
-    if options.variation <= 0.0 {
+    if !(options.variation > 0.0 && options.variation.is_finite()) {
         return Err("variation has a bound above 0".into());
     }
     let way = options.way.0;
@@ -70,6 +70,7 @@ pub fn run(options: &AffinityOptions) -> Result<ExitCode, Failure> {
         options.load.workload,
         options.load.rows,
         options.load.clients,
+        &stop,
     )?;
     let (began, mut runs) = (Instant::now(), 0);
     let tried = search(

@@ -80,6 +80,8 @@ pub struct FuzzOptions {
     child: bool,
 }
 
+const THREADS_MAX: usize = 10_000;
+const PIPELINE_MAX: usize = 8;
 /// Exit code where something is found.
 const FOUND: u8 = 3;
 /// Queries of a seed.
@@ -102,12 +104,15 @@ pub fn run(options: &FuzzOptions) -> Result<ExitCode, Failure> {
     }
     let ways: Vec<Way> = options.ways.iter().map(|way| way.0).collect();
     let kind = kind_of(options, &ways)?;
-    let limit = options
-        .seconds
-        .map(Duration::try_from_secs_f64)
-        .transpose()?;
-    if options.threads == 0 {
-        return Err("somebody has to ask: --threads is 1 or more".into());
+    let limit = match options.seconds.map(Duration::try_from_secs_f64) {
+        Some(Err(_)) => return Err("--seconds is a number from 0".into()),
+        limit => limit.and_then(Result::ok),
+    };
+    if !(1..=PIPELINE_MAX).contains(&options.pipeline) {
+        return Err(format!("--pipeline is a number from 1 to {PIPELINE_MAX}").into());
+    }
+    if !(1..=THREADS_MAX).contains(&options.threads) {
+        return Err(format!("--threads is a number from 1 to {THREADS_MAX}").into());
     }
     let plan = FuzzPlan {
         server: ServerSpec {
@@ -188,6 +193,10 @@ fn queries(
     plan: &FuzzPlan,
     seeds: std::ops::Range<u64>,
 ) -> Result<ExitCode, Failure> {
+    let is_way = |way: &Way| matches!(way, Way::Unix | Way::SharedMemory);
+    if options.server.is_none() && !(plan.ways.len() == 1 && plan.ways.iter().all(is_way)) {
+        return Err("queries are asked over one way in, unix or shm, and embedded beside".into());
+    }
     let folder = tempfile::Builder::new().prefix("porpoise-fuzz").tempdir()?;
     let (_serving, server) = match &plan.server.kind {
         ServerKind::Url(url) => (None, options_of(url)?),

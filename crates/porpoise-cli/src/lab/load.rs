@@ -2,6 +2,7 @@
 
 use clap::Args;
 use porpoise_lab::Workload;
+use porpoise_lab::bench::CLIENTS_MAX;
 
 use super::Failure;
 
@@ -22,9 +23,13 @@ impl LoadOptions {
     /// Refuses what can't be, with the seconds that one run takes.
     pub fn check(&self, seconds: f64) -> Result<(), Failure> {
         let is_time = seconds > 0.0 && seconds <= 3600.0;
-        match is_time && self.clients > 0 && self.rows > 0 {
+        let has_load = (1..=CLIENTS_MAX).contains(&self.clients) && self.rows > 0;
+        match is_time && has_load {
             true => Ok(()),
-            false => Err("a run has seconds (up to 3600), clients and rows".into()),
+            false => Err(format!(
+                "a run has seconds (up to 3600), clients (up to {CLIENTS_MAX}) and rows"
+            )
+            .into()),
         }
     }
 }

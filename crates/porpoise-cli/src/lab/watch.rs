@@ -76,8 +76,10 @@ struct AlertOptions {
     /// The address that mails come from
     #[arg(long, value_name = "ADDRESS", requires = "mail_to")]
     mail_from: Option<String>,
-    /// The server that takes mails: smtp://HOST, smtps://USER:PASSWORD@HOST,
-    /// smtp://USER:PASSWORD@HOST:587?tls=required (also PORPOISE_SMTP)
+    /// The server that takes mails: smtp://HOST, smtp://USER:PASSWORD@HOST:587,
+    /// smtps://USER:PASSWORD@HOST (also PORPOISE_SMTP); encrypted where HOST offers it, always so
+    /// if a password goes to another machine, and as '?tls=none', '?tls=opportunistic' or
+    /// '?tls=required' says
     /// [default: smtp://localhost]
     #[arg(long, value_name = "URL")]
     smtp: Option<String>,
@@ -159,15 +161,15 @@ pub fn run(options: &WatchOptions) -> Result<ExitCode, Failure> {
         )?;
     }
     let page = folder.join("history.html");
-    std::fs::write(&page, findings.page(&experiment.title))?;
+    write(&page, findings.page(&experiment.title))?;
     if let Some(junit) = &options.junit {
-        std::fs::write(junit, findings.junit())?;
+        write(junit, findings.junit())?;
     }
     if let Some(json) = &options.json {
-        std::fs::write(json, findings.json(&experiment.title, &page))?;
+        write(json, findings.json(&experiment.title, &page))?;
     }
     if let Some(values) = &options.values {
-        std::fs::write(values, findings.values())?;
+        write(values, findings.values())?;
     }
     let is_new = findings.keep(&folder)?;
     tell(&findings, &page);
@@ -180,6 +182,10 @@ pub fn run(options: &WatchOptions) -> Result<ExitCode, Failure> {
         (true, true) => ExitCode::from(FOUND),
         (true, false) => ExitCode::SUCCESS,
     })
+}
+
+fn write(path: &Path, text: String) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 /// Histories of each kind that are drawn.

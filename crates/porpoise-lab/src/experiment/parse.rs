@@ -16,13 +16,27 @@ use super::workloads::{Reader, WorkloadEntry};
 use super::{
     Affinity, Experiment, Point, ServerKind, ServerSpec, WarmUp, Way, WorkloadKind, WorkloadSpec,
 };
-use crate::custom::Complaint;
+use crate::bench::CLIENTS_MAX;
+use crate::custom::{Complaint, CustomWorkload};
 use crate::resources::parse_cpus;
 use crate::{Mode, Table};
 
 /// The longest that anything in an experiment may take.
 const SECONDS_MAX: f64 = 24.0 * 3600.0;
 const POINTS_MAX: usize = 100_000;
+/// The most runs of a point, and of all points together.
+const RUNS_MAX: u32 = 10_000;
+const ALL_RUNS_MAX: usize = 1_000_000;
+const TABLES_MAX: u32 = 1_000;
+/// What the column of their ids holds.
+const ROWS_MAX: u64 = i32::MAX as u64;
+/// Characters of a name: a series has those of a server and of an affinity.
+const NAME_MAX: usize = 100;
+const TITLE_MAX: usize = 200;
+/// What the results have facts of beside servers.
+const SUBJECTS: [&str; 2] = ["machine", "program"];
+/// Transactions that begin a second.
+const RATES: std::ops::RangeInclusive<f64> = 0.001..=1e9;
 
 /// What is wrong with an experiment's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +66,7 @@ impl std::error::Error for FileError {}
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    title: Option<String>,
+    title: Option<Spanned<String>>,
     baseline: Option<Spanned<String>>,
     #[serde(default = "default_runs")]
     runs: Spanned<u32>,
@@ -118,17 +132,17 @@ enum StatementsEntry {
 #[serde(deny_unknown_fields)]
 struct DataEntry {
     #[serde(default = "one_table")]
-    tables: u32,
+    tables: Spanned<u32>,
     #[serde(default = "many_rows")]
-    rows: u64,
+    rows: Spanned<u64>,
 }
 
-fn one_table() -> u32 {
-    1
+fn one_table() -> Spanned<u32> {
+    Spanned::new(0..0, 1)
 }
 
-fn many_rows() -> u64 {
-    100_000
+fn many_rows() -> Spanned<u64> {
+    Spanned::new(0..0, 100_000)
 }
 
 impl Default for DataEntry {
@@ -157,7 +171,7 @@ struct ServerEntry {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AffinityEntry {
-    name: String,
+    name: Spanned<String>,
     server: Option<Spanned<String>>,
     clients: Option<Spanned<String>>,
 }
@@ -183,8 +197,13 @@ pub(super) fn read(path: &Path) -> Result<Experiment, FileError> {
             text: text.lines().nth(line).unwrap_or_default().to_owned(),
         }
     };
-    let file: File =
-        toml::from_str(&text).map_err(|error| at(error.message().to_owned(), error.span()))?;
+    let file: File = toml::from_str(&text).map_err(|error| {
+        if CustomWorkload::parse(&text).is_ok() {
+            let what = "it is a workload's file, which an experiment names among its 'workloads'";
+            return whole(what.into());
+        }
+        at(in_words(error.message()), error.span())
+    })?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let read = Reading {
         folder,
@@ -193,6 +212,30 @@ pub(super) fn read(path: &Path) -> Result<Experiment, FileError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     read.experiment(file, &stem)
         .map_err(|(what, span)| at(what, Some(span)))
+}
+
+/// What serde says of a number that is none: without the types of a language.
+pub(crate) fn in_words(message: &str) -> String {
+    let numbers = [
+        ("expected usize", "expected a number from 0"),
+        ("expected u64", "expected a number from 0"),
+        ("expected u32", "expected a number from 0 to 4294967295"),
+        ("expected f64", "expected a number"),
+    ];
+    let words = |message: String, (of_rust, words)| message.replace(of_rust, words);
+    numbers.into_iter().fold(message.to_owned(), words)
+}
+
+/// Whether the results' tables take two names for one.
+fn is_same(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+fn is_short(name: &str, most: usize, span: Range<usize>) -> Result<(), Complaint> {
+    match name.chars().count() > most {
+        true => Err((format!("a name has at most {most} characters"), span)),
+        false => Ok(()),
+    }
 }
 
 struct Reading<'a> {
@@ -208,13 +251,17 @@ impl Reading<'_> {
         if duration.is_zero() {
             return Err(("a run takes more than 0 seconds".into(), seconds));
         }
-        if *file.runs.get_ref() == 0 {
-            return Err(("a point has at least 1 run".into(), file.runs.span()));
+        if !(1..=RUNS_MAX).contains(file.runs.get_ref()) {
+            let what = format!("a point has 1 to {RUNS_MAX} runs");
+            return Err((what, file.runs.span()));
         }
         if let Some(threads) = &file.threads
             && *threads.get_ref() == 0
         {
             return Err(("clients need at least 1 thread".into(), threads.span()));
+        }
+        if let Some(title) = &file.title {
+            is_short(title.get_ref(), TITLE_MAX, title.span())?;
         }
         let mut reader = Reader {
             folder: self.folder,
@@ -224,7 +271,11 @@ impl Reading<'_> {
         let mut workloads: Vec<WorkloadSpec> = Vec::new();
         for entry in file.workloads.get_ref() {
             let workload = reader.workload(entry)?;
-            if workloads.iter().any(|known| known.name == workload.name) {
+            is_short(&workload.name, NAME_MAX, entry.span())?;
+            if workloads
+                .iter()
+                .any(|known| is_same(&known.name, &workload.name))
+            {
                 let what = format!(
                     "two workloads have the name '{}': give one a 'name'",
                     workload.name
@@ -238,14 +289,30 @@ impl Reading<'_> {
         for server in servers {
             specs.push(self.server(server)?);
             let name = server.get_ref().name.get_ref();
-            if specs.iter().filter(|spec| spec.name == *name).count() > 1 {
+            if specs
+                .iter()
+                .filter(|spec| is_same(&spec.name, name))
+                .count()
+                > 1
+            {
                 let what = format!("two servers have the name '{name}'");
                 return Err((what, server.get_ref().name.span()));
             }
         }
-        let (tables, rows) = (file.data.tables, file.data.rows);
+        let (tables, rows) = (*file.data.tables.get_ref(), *file.data.rows.get_ref());
+        if !(1..=TABLES_MAX).contains(&tables) {
+            let what = format!("'tables' is a number from 1 to {TABLES_MAX}");
+            return Err((what, file.data.tables.span()));
+        }
+        if !(1..=ROWS_MAX).contains(&rows) {
+            let what = format!("'rows' is a number from 1 to {ROWS_MAX}");
+            return Err((what, file.data.rows.span()));
+        }
         let mut experiment = Experiment {
-            title: file.title.clone().unwrap_or_else(|| stem.to_owned()),
+            title: match &file.title {
+                Some(title) => title.get_ref().clone(),
+                None => stem.chars().take(TITLE_MAX).collect(),
+            },
             files: reader.files,
             servers: specs,
             workloads,
@@ -259,9 +326,7 @@ impl Reading<'_> {
                 StatementsEntry::Text => Mode::Text,
             },
             jobs: file.threads.as_ref().map(|threads| *threads.get_ref()),
-            tables: (1..=tables.max(1))
-                .map(|number| Table { number, rows })
-                .collect(),
+            tables: (1..=tables).map(|number| Table { number, rows }).collect(),
             baseline: None,
         };
         experiment.points = points(&file, &experiment)?;
@@ -283,6 +348,18 @@ impl Reading<'_> {
 
     fn server(&self, entry: &Spanned<ServerEntry>) -> Result<ServerSpec, Complaint> {
         let server = entry.get_ref();
+        let name = &server.name;
+        is_short(name.get_ref(), NAME_MAX, name.span())?;
+        if name.get_ref().trim().is_empty() {
+            return Err(("a server has a name".into(), name.span()));
+        }
+        if let Some(subject) = SUBJECTS
+            .iter()
+            .find(|subject| is_same(subject, name.get_ref()))
+        {
+            let what = format!("'{subject}' is no server's name: results have facts of it");
+            return Err((what, name.span()));
+        }
         let sole = |given: bool, key: &str, kind: &str, span: Range<usize>| match given {
             true => Err((format!("'{key}' is for servers of the kind '{kind}'"), span)),
             false => Ok(()),
@@ -443,7 +520,8 @@ fn has_no_way(workload: &WorkloadSpec, way: Way) -> Option<String> {
         Way::Tls | Way::FullTls | Way::Zlib | Way::Zstd => Some(format!(
             "{name} is another program, whose client library neither encrypts nor compresses here"
         )),
-        _ if script.library.is_some() => None,
+        // Another library would come by a socket, and be measured as what it isn't.
+        _ if script.has_library_of_porpoise() => None,
         _ => Some(format!(
             "{name} comes by {way} with Porpoise's libmariadb.so.3: give its folder as 'library'"
         )),
@@ -455,13 +533,12 @@ fn points(file: &File, experiment: &Experiment) -> Result<Vec<Point>, Complaint>
     let affinities = affinities(file)?;
     let rates = rates(file, experiment)?;
     for clients in file.clients.get_ref() {
-        if !(1..=100_000).contains(clients.get_ref()) {
-            return Err((
-                "a number of clients is from 1 to 100000".into(),
-                clients.span(),
-            ));
+        if !(1..=CLIENTS_MAX).contains(clients.get_ref()) {
+            let what = format!("a number of clients is from 1 to {CLIENTS_MAX}");
+            return Err((what, clients.span()));
         }
     }
+    only_once(file.clients.get_ref())?;
     for workload in &experiment.workloads {
         if let (Some(threads), Some(why)) = (&file.threads, workload.needs_threads()) {
             return Err((format!("{}: {why}", workload.name), threads.span()));
@@ -478,6 +555,7 @@ fn points(file: &File, experiment: &Experiment) -> Result<Vec<Point>, Complaint>
             );
             return Err((what, entry.span()));
         };
+        only_once(named)?;
         for name in named {
             let way = way(name)?;
             if let Some(why) = is_impossible(spec, way, experiment.jobs) {
@@ -528,15 +606,35 @@ fn points(file: &File, experiment: &Experiment) -> Result<Vec<Point>, Complaint>
         many if many > POINTS_MAX => {
             Err((format!("{many} points are too many"), file.clients.span()))
         }
+        many if many * *file.runs.get_ref() as usize > ALL_RUNS_MAX => {
+            let what = format!("{many} points have at most {ALL_RUNS_MAX} runs together");
+            Err((what, file.runs.span()))
+        }
         _ => Ok(points),
     }
+}
+
+/// Refuses what a list has twice: it would be one point of the report, measured more often.
+fn only_once<T: PartialEq + fmt::Display>(list: &[Spanned<T>]) -> Result<(), Complaint> {
+    for (at, entry) in list.iter().enumerate() {
+        let before = list[..at].iter();
+        if before
+            .map(Spanned::get_ref)
+            .any(|one| one == entry.get_ref())
+        {
+            return Err((format!("{} is there twice", entry.get_ref()), entry.span()));
+        }
+    }
+    Ok(())
 }
 
 fn rates(file: &File, experiment: &Experiment) -> Result<Vec<Option<f64>>, Complaint> {
     let mut rates = Vec::new();
     for rate in &file.rates {
-        if !(*rate.get_ref() > 0.0 && rate.get_ref().is_finite()) {
-            return Err(("a rate is a number above 0".into(), rate.span()));
+        if !RATES.contains(rate.get_ref()) {
+            let (least, most) = (RATES.start(), RATES.end());
+            let what = format!("a rate is a number from {least} to {most}");
+            return Err((what, rate.span()));
         }
         if experiment.jobs.is_some() {
             let what = "with 'rates' each client waits for its time, on a thread of its own: without 'threads'";
@@ -555,6 +653,7 @@ fn rates(file: &File, experiment: &Experiment) -> Result<Vec<Option<f64>>, Compl
         }
         rates.push(Some(*rate.get_ref()));
     }
+    only_once(&file.rates)?;
     if rates.is_empty() {
         rates.push(None);
     }
@@ -562,8 +661,18 @@ fn rates(file: &File, experiment: &Experiment) -> Result<Vec<Option<f64>>, Compl
 }
 
 fn affinities(file: &File) -> Result<Vec<Option<Affinity>>, Complaint> {
-    let mut affinities = Vec::new();
+    let mut affinities: Vec<Option<Affinity>> = Vec::new();
     for entry in &file.affinities {
+        let name = entry.get_ref().name.get_ref();
+        let span = entry.get_ref().name.span();
+        is_short(name, NAME_MAX, span.clone())?;
+        if affinities
+            .iter()
+            .flatten()
+            .any(|other| is_same(&other.name, name))
+        {
+            return Err((format!("two affinities have the name '{name}'"), span));
+        }
         let cpus = |list: &Option<Spanned<String>>| match list {
             None => Ok(Vec::new()),
             Some(list) => {
@@ -579,7 +688,7 @@ fn affinities(file: &File) -> Result<Vec<Option<Affinity>>, Complaint> {
             }
         };
         affinities.push(Some(Affinity {
-            name: entry.get_ref().name.clone(),
+            name: name.clone(),
             server: cpus(&entry.get_ref().server)?,
             clients: cpus(&entry.get_ref().clients)?,
         }));
@@ -674,8 +783,43 @@ kind = "mariadb"
     fn what_is_wrong_is_told_with_its_line() {
         assert!(told("seconds = 0.5", "secs = 1").starts_with("3: unknown field `secs`"));
         assert!(told("seconds = 0.5", "seconds = -1").starts_with("3: 'seconds' is a number"));
-        assert!(told("runs = 3", "runs = 0").starts_with("2: a point has at least 1 run"));
+        assert!(told("runs = 3", "runs = 0").starts_with("2: a point has 1 to 10000 runs"));
         assert!(told("runs = 3", "runs = three").starts_with("2: "));
+        assert!(told("runs = 3", "runs = 4294967295").starts_with("2: a point has 1 to 10000"));
+        assert!(told("runs = 3", "runs = -1").ends_with("expected a number from 0 to 4294967295"));
+        for (data, words) in [
+            ("tables = 0", "'tables' is"),
+            ("tables = 4000000000", "'tables' is"),
+            ("rows = 0", "'rows' is"),
+            ("rows = 3000000000", "'rows' is"),
+        ] {
+            let told = told("[1, 8]", &format!("[1]\n[data]\n{data}"));
+            assert!(
+                told.starts_with(&format!("8: {words} a number from 1")),
+                "{told}"
+            );
+        }
+        assert!(told("\"MariaDB\"", "\" \"").starts_with("13: a server has a name"));
+        assert!(told("[1, 8]", "[1, 8, 1]").starts_with("6: 1 is there twice"));
+        assert!(told("\"unix\"]", "\"tcp\"]").starts_with("4: tcp is there twice"));
+        for rate in ["0", "nan", "1e-300", "1e300"] {
+            let told = told("runs = 3", &format!("rates = [5, {rate}]"));
+            assert!(
+                told.starts_with("2: a rate is a number from 0.001"),
+                "{told}"
+            );
+        }
+        assert!(told("runs = 3", "rates = [5.0, 5]").starts_with("2: 5 is there twice"));
+        assert!(told("\"MariaDB\"", "\"porpoise\"").starts_with("13: two servers have the name"));
+        assert!(told("\"MariaDB\"", "\"machine\"").starts_with("13: 'machine' is no server's"));
+        let long = format!("\"{}\"", "é".repeat(101));
+        assert!(told("\"MariaDB\"", &long).starts_with("13: a name has at most 100"));
+        let affinities = "[1]\n[[affinities]]\nname = 'a'\n[[affinities]]\nname = 'A'";
+        let twice = told("[1, 8]", affinities);
+        assert!(
+            twice.starts_with("10: two affinities have the name 'A'"),
+            "{twice}"
+        );
         assert!(told("[1, 8]", "[1, 0]").starts_with("6: a number of clients"));
         assert!(told("[1, 8]", "[]").starts_with("6: 'clients' is empty"));
         assert!(
@@ -687,6 +831,8 @@ kind = "mariadb"
         assert!(
             told("[\"tcp\", \"unix\"]", "[\"tcp\", \"pigeon\"]").starts_with("4: unknown way in")
         );
+        let error = parsed(SHOP).unwrap_err();
+        assert!(error.what.starts_with("it is a workload's file"), "{error}");
         let error = parsed("title = 'nothing'").unwrap_err();
         assert!(error.what.contains("missing field"), "{error}");
     }
@@ -810,9 +956,24 @@ kind = "mariadb"
             library.contains("there is no libmariadb.so.3 in"),
             "{library}"
         );
-        let memory = WAYS.replacen(list, "[{ sysbench = { script = \"a\" } }]", 1);
-        let memory = parsed(&memory).unwrap_err().to_string();
-        assert!(memory.contains("give its folder as 'library'"), "{memory}");
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libmariadb.so.3");
+        let of_library = format!(
+            "{{ sysbench = {{ script = \"a\", library = \"{}\" }} }}",
+            folder.path().display()
+        );
+        let by_memory = |entry: &str| {
+            let text = WAYS.replacen(list, &format!("[{entry}]"), 1);
+            parsed(&text.replacen(", \"embedded\"]", "]", 1))
+        };
+        std::fs::write(&library, "of somebody else").unwrap();
+        for entry in ["{ sysbench = { script = \"a\" } }", &of_library] {
+            let memory = by_memory(entry).unwrap_err().to_string();
+            assert!(memory.contains("give its folder as 'library'"), "{memory}");
+            assert!(of(entry).is_ok(), "over sockets it may be");
+        }
+        std::fs::write(&library, "reads PORPOISE_URL of the environment").unwrap();
+        assert!(by_memory(&of_library).is_ok());
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::{WorkloadKind, WorkloadSpec};
 use crate::bulk_load::{BulkLoad, LoadBy};
 use crate::custom::Complaint;
 use crate::scenario::Scenario;
-use crate::sysbench::{SysbenchScript, reserved_option};
+use crate::sysbench::{LIBRARY, SysbenchScript, reserved_option};
 use crate::tpcc::{Tpcc, TpccPlan};
 use crate::tpch::TpchQueries;
 use crate::workload::ScenarioRef;
@@ -243,7 +243,7 @@ impl Reader<'_> {
         }
         let library = entry.library.as_ref().map(|library| {
             let folder = self.folder.join(library.get_ref());
-            match folder.join("libmariadb.so.3").exists() {
+            match folder.join(LIBRARY).exists() {
                 true => Ok(folder),
                 false => {
                     let what = format!("there is no libmariadb.so.3 in {}", folder.display());

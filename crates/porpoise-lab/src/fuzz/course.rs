@@ -16,6 +16,8 @@ use crate::resources::Memory;
 
 /// Memory may grow so much beside what caches take: allocators keep some of what they get.
 const GROWTH_BYTES: u64 = 64 << 20;
+/// Looks that tell whether it grows: in fewer seconds caches aren't full.
+const GROWTH_LOOKS: usize = 30;
 
 pub(super) struct Course<'p> {
     plan: &'p FuzzPlan,
@@ -154,7 +156,8 @@ impl<'p> Course<'p> {
     }
 }
 
-/// Memory when it was warm and at the end; and whether it grew: caches fill in the first half.
+/// Memory when it was warm and at the end; and whether it grew: caches fill in the first half of a
+/// run that takes a while.
 fn growth(memory: &[u64]) -> (Option<(u64, u64)>, bool) {
     let half = &memory[memory.len() / 2..];
     let (head, tail) = half.split_at(half.len() / 2);
@@ -163,7 +166,7 @@ fn growth(memory: &[u64]) -> (Option<(u64, u64)>, bool) {
     };
     (
         Some((before, after)),
-        after > before + before / 10 + GROWTH_BYTES,
+        memory.len() >= GROWTH_LOOKS && after > before + before / 10 + GROWTH_BYTES,
     )
 }
 
@@ -173,14 +176,18 @@ mod tests {
 
     #[test]
     fn memory_that_fills_caches_has_not_grown_and_what_goes_on_growing_has() {
-        let mib = |numbers: &[u64]| {
+        let mib = |numbers: &[u64], looks: usize| {
             numbers
                 .iter()
-                .map(|number| number << 20)
+                .flat_map(|number| std::iter::repeat_n(number << 20, looks))
                 .collect::<Vec<u64>>()
         };
+        let filling = [50, 200, 300, 310, 310, 311, 312, 312];
+        let growing = [50, 200, 300, 400, 600, 700, 900, 1000];
         assert_eq!(growth(&[]), (None, false));
-        assert!(!growth(&mib(&[50, 200, 300, 310, 310, 311, 312, 312])).1);
-        assert!(growth(&mib(&[50, 200, 300, 400, 600, 700, 900, 1000])).1);
+        assert!(!growth(&mib(&filling, 10)).1);
+        assert!(growth(&mib(&growing, 10)).1);
+        // Eight seconds don't tell.
+        assert!(!growth(&mib(&growing, 1)).1);
     }
 }

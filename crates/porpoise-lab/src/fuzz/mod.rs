@@ -145,7 +145,12 @@ pub struct FuzzReport {
 impl FuzzReport {
     /// Whether nothing is wrong.
     pub fn is_clean(&self) -> bool {
-        self.findings.is_empty() && !self.ways.iter().any(|way| way.has_grown)
+        self.count() == 0
+    }
+
+    /// Memory that goes on growing is a finding as well.
+    fn count(&self) -> usize {
+        self.findings.len() + self.ways.iter().filter(|way| way.has_grown).count()
     }
 }
 
@@ -193,6 +198,9 @@ impl fmt::Display for FuzzReport {
                 finding.file.display()
             )?;
         }
-        writeln!(f, "{} findings", self.findings.len())
+        for way in self.ways.iter().filter(|way| way.has_grown) {
+            writeln!(f, "\n{}: memory goes on growing", way.way)?;
+        }
+        writeln!(f, "{} findings", self.count())
     }
 }

@@ -95,7 +95,7 @@ pub struct OracleReport {
 /// Runs a plan.
 pub fn run(plan: &OraclePlan) -> Result<OracleReport, Error> {
     if let Some(folder) = &plan.folder {
-        std::fs::create_dir_all(folder)?;
+        crate::make_folder(folder)?;
     }
     let mut oracles = Oracles::new(plan)?;
     let mut progress = Progress::new(plan.progress);

@@ -46,7 +46,7 @@ pub fn run(plan: &FuzzPlan) -> Result<FuzzReport, Error> {
             plan.functions.join(", ")
         )));
     }
-    std::fs::create_dir_all(&plan.folder)?;
+    crate::make_folder(&plan.folder)?;
     let mut report = FuzzReport::default();
     for &way in &plan.ways {
         if plan.stop.load(Relaxed) {

@@ -71,7 +71,8 @@ impl Page {
 
     /// Writes each chart as an SVG file into a folder. Returned are the files.
     pub fn write_figures(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
-        std::fs::create_dir_all(folder)?;
+        let unwritten = |path: &Path, error| Error::Plan(format!("{}: {error}", path.display()));
+        crate::make_folder(folder)?;
         let mut files = Vec::new();
         for figure in &self.figures {
             let name: String = figure
@@ -85,8 +86,13 @@ impl Page {
                     }
                 })
                 .collect();
-            let path = folder.join(format!("{name}.svg"));
-            std::fs::write(&path, standalone(&figure.svg))?;
+            let mut path = folder.join(format!("{name}.svg"));
+            // Names that differ in other characters.
+            while files.contains(&path) {
+                path.set_file_name(format!("{name}-{}.svg", files.len()));
+            }
+            std::fs::write(&path, standalone(&figure.svg))
+                .map_err(|error| unwritten(&path, error))?;
             files.push(path);
         }
         Ok(files)

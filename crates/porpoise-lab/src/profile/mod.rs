@@ -121,6 +121,7 @@ impl Profile {
             plan.workload,
             plan.rows,
             plan.clients,
+            stop,
         )?;
         let server = probe.pid().filter(|_| subject.way != Way::Embedded);
         let mut roles = vec![(Role::Clients, std::process::id())];
@@ -159,7 +160,7 @@ impl Profile {
 
     /// Writes folded stacks and flame graphs into a folder. Returned are the files.
     pub fn write(&self, folder: &std::path::Path) -> Result<Vec<PathBuf>, Error> {
-        std::fs::create_dir_all(folder)?;
+        crate::make_folder(folder)?;
         let mut files = Vec::new();
         for (kind, count, all) in [
             ("cpu", "samples", &self.on_cpu),

@@ -10,6 +10,7 @@
 //! Servers stay up between runs, so that an idle one costs the others as much as it costs them in
 //! other orders: nothing but memory.
 
+mod interruptible;
 mod measure;
 mod probe;
 mod script;
@@ -33,6 +34,7 @@ use crate::resources::pin_process;
 use crate::store::{PlannedRun, Results, RunCounts};
 use crate::sysbench;
 
+use interruptible::interruptible;
 use measure::{Outcome, RunPlan, measure};
 pub use probe::{Probe, Seen};
 use script::ScriptPlan;
@@ -124,17 +126,30 @@ impl Runner<'_> {
                 self.results.finish(self.session, run.id, &measured)?;
             }
             Ok(Outcome::Stopped) => return Ok(false),
+            // What ended because somebody asked is done again.
+            Ok(Outcome::Failed(_)) if self.is_stopped() => return Ok(false),
             Ok(Outcome::Failed(error)) => self.failed(run, point, &error.to_string())?,
             // What can't be written down ends the experiment.
             Err(error @ Error::Results(_)) => return Err(error),
+            Err(_) if self.is_stopped() => return Ok(false),
             Err(error) => self.failed(run, point, &error.to_string())?,
         }
         Ok(true)
     }
 
+    fn is_stopped(&self) -> bool {
+        self.options.stop.load(Ordering::Relaxed)
+    }
+
     fn failed(&mut self, run: PlannedRun, point: &Point, why: &str) -> Result<(), Error> {
         // Whatever state it is in: the next run has a fresh one.
-        self.servers[point.server] = None;
+        let server = self.servers[point.server].take();
+        let folder = self.folder.join(point.server.to_string());
+        let end = server.and_then(|mut server| server.end_of(&folder));
+        let why = &match end {
+            Some(end) => format!("{why}; {}", end.trim_end()),
+            None => why.to_owned(),
+        };
         self.progress.clear();
         if self.options.progress {
             let name = self.name(point);
@@ -203,6 +218,7 @@ impl Runner<'_> {
             workload,
             &experiment.tables,
             experiment.seed,
+            self.options.stop,
             shown,
         )?;
         Ok(clients)
@@ -311,7 +327,10 @@ impl Runner<'_> {
             error,
         };
         let mut connection = Connection::connect(&options).map_err(failed)?;
-        let answers = verify::answers(&queries, &mut connection).map_err(failed)?;
+        let answers = interruptible(&mut connection, &options, self.options.stop, |connection| {
+            verify::answers(&queries, connection)
+        });
+        let answers = answers.map_err(failed)?;
         self.references[point.workload] = Some(Reference { server, answers });
         Ok(())
     }
@@ -332,14 +351,18 @@ impl Runner<'_> {
             error,
         };
         let mut connection = Connection::connect(clients).map_err(failed)?;
-        let violation = verify::violation(&*scenario.0, &mut connection).map_err(failed)?;
-        let violation = match (violation, &self.references[point.workload]) {
-            (None, Some(reference)) => {
-                let own = verify::answers(&queries, &mut connection).map_err(failed)?;
-                verify::difference(&queries, &own, reference)
-            }
-            (violation, _) => violation,
-        };
+        let stop = self.options.stop;
+        let violation = interruptible(&mut connection, clients, stop, |connection| {
+            let violation = verify::violation(&*scenario.0, connection)?;
+            Ok(match (violation, &self.references[point.workload]) {
+                (None, Some(reference)) => {
+                    let own = verify::answers(&queries, connection)?;
+                    verify::difference(&queries, &own, reference)
+                }
+                (violation, _) => violation,
+            })
+        });
+        let violation = violation.map_err(failed)?;
         match violation {
             Some(what) => Err(Error::Plan(format!("after the run, {what}"))),
             None => Ok(()),

@@ -45,6 +45,7 @@ impl Probe {
         oltp: Workload,
         rows: u64,
         clients: usize,
+        stop: &AtomicBool,
     ) -> Result<Self, Error> {
         let folder = tempfile::Builder::new().prefix("porpoise-lab").tempdir()?;
         let mut server = RunningServer::start(spec, folder.path(), clients)?;
@@ -55,7 +56,7 @@ impl Probe {
             is_fresh: false,
         };
         let tables = [Table { number: 1, rows }];
-        server.load(way, &options, &workload, &tables, 1, |_| {})?;
+        server.load(way, &options, &workload, &tables, 1, stop, |_| {})?;
         Ok(Self {
             server,
             options,

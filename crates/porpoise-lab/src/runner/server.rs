@@ -2,16 +2,26 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use porpoise::Database;
 use porpoise_client::{Connection, Options, TlsMode, Transport};
 
+use super::interruptible::interruptible;
 use crate::bench::connect_to_database;
 use crate::experiment::{ServerKind, ServerSpec, WorkloadKind, WorkloadSpec};
 use crate::machine::Fact;
 use crate::serving::{CLIENTS_SCHEMA, Serving, prepare, routes_to};
 use crate::{Error, Peer, Table, Way};
+
+/// The log of a Porpoise.
+const LOG: &str = "porpoise.log";
+/// The last lines of a log that tell of a server's end.
+const LAST_LINES: usize = 10;
+/// How long a server may take to end once it has ended a connection.
+const ENDING: Duration = Duration::from_millis(400);
 
 /// A server, with what was put into it.
 pub(crate) struct RunningServer {
@@ -59,7 +69,7 @@ impl RunningServer {
                     } => Some(build(revision, repository)?),
                     _ => None,
                 };
-                let log = folder.join("porpoise.log");
+                let log = folder.join(LOG);
                 let serving = Serving::start(
                     program.as_deref(),
                     folder,
@@ -125,6 +135,30 @@ impl RunningServer {
         }
     }
 
+    /// How a server that was started here, with its data in `folder`, has ended, and its last words;
+    /// nothing if it runs.
+    pub(super) fn end_of(&mut self, folder: &Path) -> Option<String> {
+        if matches!(self.process, Process::Elsewhere(_)) {
+            return None;
+        }
+        let deadline = Instant::now() + ENDING;
+        // Its connections end before the process does.
+        let status = loop {
+            match self.ended() {
+                Some(status) => break status,
+                None if Instant::now() > deadline => return None,
+                None => std::thread::sleep(ENDING / 20),
+            }
+        };
+        let logs = [folder.join(LOG), folder.join("mariadb.log")];
+        let mut logs = logs.iter().filter_map(|log| std::fs::read(log).ok());
+        let log = logs.next().unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+        Some(format!("the server has ended ({status}) {last}"))
+    }
+
     /// How a server that was started here has ended; nothing as long as it runs.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         match &mut self.process {
@@ -178,6 +212,7 @@ impl RunningServer {
         workload: &WorkloadSpec,
         tables: &[Table],
         seed: u64,
+        stop: &AtomicBool,
         mut show: impl FnMut(&str),
     ) -> Result<(), Error> {
         let key = (way == Way::Embedded, set_of_tables(workload));
@@ -191,18 +226,20 @@ impl RunningServer {
             match &workload.kind {
                 WorkloadKind::Oltp(_) => {
                     let mut random = Rng::with_seed(seed);
-                    for table in tables {
-                        let shown = |rows| show(&format!("{} of {} rows", rows, table.rows));
-                        table
-                            .load(&mut connection, &mut random, shown)
-                            .map_err(failed)?;
-                    }
+                    let loaded = interruptible(&mut connection, options, stop, |connection| {
+                        tables.iter().try_for_each(|table| {
+                            let shown = |rows| show(&format!("{} of {} rows", rows, table.rows));
+                            table.load(connection, &mut random, shown)
+                        })
+                    });
+                    loaded.map_err(failed)?;
                 }
                 WorkloadKind::Scenario(scenario) => {
                     let scenario = &scenario.0;
-                    scenario
-                        .load(&mut connection, seed, &mut show)
-                        .map_err(failed)?;
+                    let loaded = interruptible(&mut connection, options, stop, |connection| {
+                        scenario.load(connection, seed, &mut show)
+                    });
+                    loaded.map_err(failed)?;
                 }
                 WorkloadKind::Sysbench(script) => {
                     show("prepare");

@@ -12,14 +12,18 @@ impl Results {
     /// Writes each table as a CSV file (RFC 4180) with its columns' names, into a folder. NULL is an
     /// empty field, bytes are Base64. Returned are the files.
     pub fn export_csv(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
-        std::fs::create_dir_all(folder)?;
+        let unwritten = |path: &Path| {
+            let path = path.display().to_string();
+            move |error| Error::Plan(format!("{path}: {error}"))
+        };
+        crate::make_folder(folder)?;
         let mut files = Vec::new();
         for (table, _) in tables::TABLES {
             let path = folder.join(format!("{table}.csv"));
-            let mut file = BufWriter::new(File::create(&path)?);
+            let mut file = BufWriter::new(File::create(&path).map_err(unwritten(&path))?);
             let columns = self.columns(table)?;
             let names: Vec<String> = columns.iter().map(|(name, _)| field(name)).collect();
-            write!(file, "{}\r\n", names.join(","))?;
+            write!(file, "{}\r\n", names.join(",")).map_err(unwritten(&path))?;
             let selected: Vec<&str> = columns
                 .iter()
                 .map(|(_, expression)| &**expression)
@@ -32,9 +36,9 @@ impl Results {
                         row.get(at).map_err(|error| self.failed(error.message()))?;
                     line.push(text.map(field).unwrap_or_default());
                 }
-                write!(file, "{}\r\n", line.join(","))?;
+                write!(file, "{}\r\n", line.join(",")).map_err(unwritten(&path))?;
             }
-            file.flush()?;
+            file.flush().map_err(unwritten(&path))?;
             files.push(path);
         }
         Ok(files)

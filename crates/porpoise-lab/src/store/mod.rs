@@ -13,6 +13,7 @@
 mod export;
 mod tables;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use porpoise::{Connection, Database, Value};
@@ -23,6 +24,12 @@ use crate::resources::Usage;
 use crate::{Error, Histogram};
 
 pub use tables::SCHEMA;
+
+const SOMETHING_ELSE: &str = "it is a folder of something else: name another with --results";
+
+/// Characters of a failure that are kept.
+const FAILURE_HEAD: usize = 2_000;
+const FAILURE_TAIL: usize = 8_000;
 
 /// Of GET_LOCK: one process at a time works at an experiment.
 const LOCK: &str = "porpoise lab run";
@@ -97,11 +104,36 @@ pub struct RunCounts {
     pub failed: u64,
 }
 
+/// Whether a folder is a database of Porpoise, or began to be one.
+fn is_database(folder: &Path) -> bool {
+    folder.join("LOCK").is_file()
+}
+
+/// What is long, such as a server's whole log, with its beginning and its end.
+fn shortened(text: &str) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= FAILURE_HEAD + FAILURE_TAIL {
+        return text.into();
+    }
+    let head: String = text.chars().take(FAILURE_HEAD).collect();
+    let tail: String = text.chars().skip(count - FAILURE_TAIL).collect();
+    format!("{head} … {tail}").into()
+}
+
+fn is_empty(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder);
+    entries.is_ok_and(|mut entries| entries.next().is_none())
+}
+
 impl Results {
     /// Opens the results of an experiment, to look at.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         if !folder.is_dir() {
             let what = format!("there is no folder {}", folder.display());
+            return Err(Error::Plan(what));
+        }
+        if !is_database(folder) {
+            let what = format!("{}: it holds no experiment's results", folder.display());
             return Err(Error::Plan(what));
         }
         let results = Self::connect(folder)?;
@@ -114,22 +146,28 @@ impl Results {
     /// Opens the results of `experiment`, made if they aren't there, to add to them. Those of
     /// another experiment are refused, and those that another process works at.
     pub fn open_for(folder: &Path, experiment: &Experiment) -> Result<Self, Error> {
-        let is_new = !folder.exists();
+        let foreign = |what: &str| Error::Plan(format!("{}: {what}", folder.display()));
+        if folder.exists() && !folder.is_dir() {
+            return Err(foreign("it is a file: results are a folder"));
+        }
+        // Nothing is written beside what belongs to somebody else.
+        if folder.is_dir() && !is_database(folder) && !is_empty(folder) {
+            return Err(foreign(SOMETHING_ELSE));
+        }
         let results = Self::connect(folder)?;
         if results.number("SELECT GET_LOCK(?, 0)", &[LOCK.into()])? != 1 {
-            return Err(results.failed("another 'porpoise lab run' works at it"));
+            return Err(foreign("another 'porpoise lab' works at it"));
         }
         match results.format()? {
             Some(_) => results.check_that_it_is(experiment)?,
-            None if is_new => results.begin(experiment)?,
             None => {
-                // One that was stopped while it was made has a schema, and not all tables.
-                let exists =
-                    "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?";
-                if results.number(exists, &[SCHEMA.into()])? == 0 {
-                    return Err(results.failed("it is a folder of something else"));
+                // New, or stopped while it was made: it has no schema, or this one without all tables.
+                let others = "SELECT COUNT(*) FROM information_schema.SCHEMATA
+                    WHERE SCHEMA_NAME NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys', ?)";
+                if results.number(others, &[SCHEMA.into()])? > 0 {
+                    return Err(foreign(SOMETHING_ELSE));
                 }
-                results.run(&format!("DROP DATABASE {SCHEMA}"), &[])?;
+                results.run(&format!("DROP DATABASE IF EXISTS {SCHEMA}"), &[])?;
                 results.begin(experiment)?;
             }
         }
@@ -158,8 +196,9 @@ impl Results {
         let format = self.number("SELECT COALESCE(MAX(version), 0) FROM lab.format", &[])?;
         match u32::try_from(format).unwrap_or(u32::MAX) {
             0 => Ok(None),
-            format if format > tables::FORMAT => Err(self.failed(&format!(
-                "it was written by a newer version (format {format}, this program knows {}): it is left as it is",
+            format if format > tables::FORMAT => Err(Error::Plan(format!(
+                "{}: it was written by a newer version (format {format}, this program knows {}): it is left as it is",
+                self.folder.display(),
                 tables::FORMAT
             ))),
             format => {
@@ -188,9 +227,10 @@ impl Results {
         if known.len() != texts.len()
             || known.iter().zip(&texts).any(|(row, text)| row[0] != **text)
         {
-            return Err(self.failed(
-                "it has the results of another experiment, or of this one before its file was changed: name another folder with --results",
-            ));
+            return Err(Error::Plan(format!(
+                "{}: it has the results of another experiment, or of this one before its file was changed: name another folder with --results",
+                self.folder.display()
+            )));
         }
         Ok(())
     }
@@ -228,8 +268,7 @@ impl Results {
         for (id, point) in experiment.points.iter().enumerate() {
             let affinity = point.affinity.as_ref();
             let cpus = |cpus: &[usize]| {
-                let list: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-                (!list.is_empty()).then(|| list.join(","))
+                (!cpus.is_empty()).then(|| crate::affinity::list(&cpus.iter().copied().collect()))
             };
             let server_cpus = affinity.and_then(|affinity| cpus(&affinity.server));
             let client_cpus = affinity.and_then(|affinity| cpus(&affinity.clients));
@@ -435,6 +474,7 @@ impl Results {
 
     /// Writes down that a run came to nothing.
     pub fn fail(&self, session: u32, run: u32, why: &str) -> Result<(), Error> {
+        let why = &*shortened(why);
         self.run(
             "UPDATE lab.runs SET state = 'failed', session = ?, began = UTC_TIMESTAMP(3), failure = ? WHERE id = ?",
             &[session.into(), why.into(), run.into()],

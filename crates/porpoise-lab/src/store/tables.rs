@@ -30,7 +30,7 @@ pub(super) const TABLES: &[(&str, &str)] = &[
         "files",
         "CREATE TABLE lab.files (
   number INT UNSIGNED NOT NULL PRIMARY KEY COMMENT '0 is the experiment''s own, others are workloads',
-  name VARCHAR(1024) NOT NULL,
+  name TEXT NOT NULL,
   content LONGTEXT NOT NULL
 ) COMMENT 'The files that the experiment was read from'",
     ),
@@ -63,8 +63,8 @@ pub(super) const TABLES: &[(&str, &str)] = &[
   clients INT UNSIGNED NOT NULL,
   threads INT UNSIGNED NOT NULL COMMENT 'that have the clients',
   affinity VARCHAR(255) COMMENT 'its name; NULL: as the system likes',
-  server_cpus VARCHAR(255) COMMENT 'that the server''s threads run on; NULL: all',
-  client_cpus VARCHAR(255) COMMENT 'that the clients'' threads run on; NULL: all',
+  server_cpus TEXT COMMENT 'that the server''s threads run on; NULL: all',
+  client_cpus TEXT COMMENT 'that the clients'' threads run on; NULL: all',
   rate DOUBLE COMMENT 'transactions that begin a second (open loop); NULL: as many as the server does'
 ) COMMENT 'Each combination that is measured'",
     ),

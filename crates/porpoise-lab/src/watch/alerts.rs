@@ -13,11 +13,13 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fmt::{self, Write};
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lettre::message::header::ContentType;
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
+use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{Message, SmtpTransport, Transport};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -66,7 +68,8 @@ impl Receiver {
     }
 
     /// Whoever has these addresses, by a server's URL: `smtp://host:25`,
-    /// `smtp://user:password@host:587?tls=required`, `smtps://user:password@host`.
+    /// `smtp://user:password@host:587`, `smtps://user:password@host`; [`Encryption`] has what it says
+    /// of that.
     pub fn mail(server: &str, from: &str, to: &[String]) -> Result<Self, Error> {
         let address = |text: &str| -> Result<Mailbox, Error> {
             text.parse()
@@ -208,8 +211,22 @@ fn post(uri: &Uri, alert: &Alert<'_>) -> Result<(), String> {
 
 impl Mail {
     fn transport(&self) -> Result<SmtpTransport, Error> {
-        let transport = SmtpTransport::from_url(&self.server)
-            .map_err(|error| Error::Plan(format!("the mail server's URL: {error}")))?;
+        let failed =
+            |error: &dyn fmt::Display| Error::Plan(format!("the mail server's URL: {error}"));
+        let (url, encryption) = Encryption::of(&self.server);
+        let transport = SmtpTransport::from_url(url).map_err(|error| failed(&error))?;
+        let parameters = |is_checked: bool| {
+            TlsParameters::builder(host_of(url).to_owned())
+                .dangerous_accept_invalid_certs(!is_checked)
+                .dangerous_accept_invalid_hostnames(!is_checked)
+                .build()
+                .map_err(|error| failed(&error))
+        };
+        let transport = match encryption {
+            Encryption::AsUrlSays => transport,
+            Encryption::WhereOffered => transport.tls(Tls::Opportunistic(parameters(false)?)),
+            Encryption::Required => transport.tls(Tls::Required(parameters(true)?)),
+        };
         Ok(transport.timeout(Some(TIMEOUT)).build())
     }
 
@@ -239,6 +256,58 @@ impl Mail {
             .subject(alert.head())
             .multipart(parts)
             .map_err(|error| error.to_string())
+    }
+}
+
+/// Whether the way to a mail server is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encryption {
+    /// `smtps://`, or a `tls=` of the URL.
+    AsUrlSays,
+    /// By STARTTLS where the server offers it, whatever its certificate, as mail servers do among
+    /// themselves (RFC 7435): the alternative is none.
+    WhereOffered,
+    /// By STARTTLS, with a certificate that is trusted: a password would go over the network.
+    Required,
+}
+
+impl Encryption {
+    /// What holds for a URL, and the URL as the library takes it: `tls=none` is ours.
+    fn of(url: &str) -> (&str, Self) {
+        match url.split_once('?') {
+            Some((rest, "tls=none")) if rest.starts_with("smtp://") => (rest, Self::AsUrlSays),
+            Some(_) => (url, Self::AsUrlSays),
+            None if !url.starts_with("smtp://") => (url, Self::AsUrlSays),
+            None => {
+                let host = host_of(url);
+                let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+                let is_local =
+                    host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+                match user_of(url).is_some() && !is_local {
+                    true => (url, Self::Required),
+                    false => (url, Self::WhereOffered),
+                }
+            }
+        }
+    }
+}
+
+/// `user:password@host:port` of a URL.
+fn authority_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or(rest)
+}
+
+fn user_of(url: &str) -> Option<&str> {
+    authority_of(url).rsplit_once('@').map(|(user, _)| user)
+}
+
+fn host_of(url: &str) -> &str {
+    let authority = authority_of(url);
+    let place = authority.rsplit_once('@').map_or(authority, |(_, at)| at);
+    match place.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => place,
     }
 }
 
@@ -312,5 +381,45 @@ impl Findings {
         let changes = self.changes.iter().collect();
         let alert = Alert::of(experiment, &page, changes, self.failures.iter().collect());
         serde_json::to_string_pretty(&alert).expect("texts and numbers are JSON") + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_crosses_no_network_unencrypted_unless_the_url_says_so() {
+        for (url, encryption) in [
+            ("smtp://localhost", Encryption::WhereOffered),
+            ("smtp://mail.example.com:25", Encryption::WhereOffered),
+            (
+                "smtp://user:p%40ss@mail.example.com:587",
+                Encryption::Required,
+            ),
+            (
+                "smtp://user:a@b@127.0.0.1.example.com/",
+                Encryption::Required,
+            ),
+            (
+                "smtp://user:127.0.0.1@mail.example.com",
+                Encryption::Required,
+            ),
+            ("smtp://user:pass@127.0.0.1:2525", Encryption::WhereOffered),
+            ("smtp://user:pass@[::1]:25", Encryption::WhereOffered),
+            ("smtp://user:pass@[2001:db8::1]", Encryption::Required),
+            (
+                "smtp://user:pass@h?tls=opportunistic",
+                Encryption::AsUrlSays,
+            ),
+            ("smtps://user:pass@h", Encryption::AsUrlSays),
+        ] {
+            assert_eq!(Encryption::of(url), (url, encryption), "{url}");
+        }
+        assert_eq!(
+            Encryption::of("smtp://user:pass@h?tls=none"),
+            ("smtp://user:pass@h", Encryption::AsUrlSays)
+        );
+        assert!(Receiver::mail("smtp://u:p@h", "a@example.com", &["b@example.com".into()]).is_ok());
     }
 }

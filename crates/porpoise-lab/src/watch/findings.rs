@@ -188,7 +188,11 @@ pub struct Findings {
 
 impl Findings {
     pub(super) fn add_failure(&mut self, revision: &str, why: &str) {
-        self.failures.push((revision.to_owned(), why.to_owned()));
+        let failure = (revision.to_owned(), why.trim_end().to_owned());
+        // A revision's runs fail alike.
+        if !self.failures.contains(&failure) {
+            self.failures.push(failure);
+        }
     }
 
     /// Adds what was measured of a revision.

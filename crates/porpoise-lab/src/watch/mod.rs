@@ -45,7 +45,7 @@ pub struct History {
 impl History {
     /// Opens a history, or begins one.
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        std::fs::create_dir_all(folder)?;
+        crate::make_folder(folder)?;
         Ok(Self {
             folder: folder.to_owned(),
         })
