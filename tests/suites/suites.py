@@ -8,7 +8,8 @@
 
 A folder here is a suite. `install FOLDER` fetches what its registry ships, into a folder that is
 kept; `run FOLDER` runs it on one server, which `DB_HOST`, `DB_PORT`, `DB_SOCKET`, `DB_USER`,
-`DB_PASSWORD`, `DB_NAME` and `DB_PRODUCT` describe, and writes lines to the file `RESULTS`:
+`DB_PASSWORD`, `DB_NAME` and `DB_PRODUCT` describe, and writes lines to the file `RESULTS`. In the folder
+`DB_LIBRARY` lies Porpoise's C library, as `libmariadb.so.3`:
 
     title go-sql-driver/mysql
     version 1.10.1
@@ -145,7 +146,17 @@ class Server:
             "DB_PASSWORD": PASSWORD,
             "DB_NAME": "suite",
             "DB_PRODUCT": self.product,
+            "DB_LIBRARY": str(self.library()),
         }
+
+    def library(self):
+        """A folder with this build's C library under the name that programs load."""
+        folder = self.folder / "library"
+        if not folder.exists():
+            folder.mkdir()
+            built = os.environ.get("PORPOISE_CAPI", TARGET / "checks" / "libmariadb.so")
+            (folder / "libmariadb.so.3").symlink_to(Path(built).absolute())
+        return folder
 
     def stop(self):
         if self.process.poll() is None:
@@ -321,7 +332,8 @@ def page(names):
     lines += [
         "",
         "A suite leaves tests out on a server that says it is MySQL, and others where it is MariaDB, so",
-        "the numbers aren't of the same tests. Node's mysql2 has no suite here: its package ships no tests.",
+        "the numbers aren't of the same tests. Node's and Ruby's mysql2 have no suite here: their packages ship",
+        "no tests. PHP's mysqli has none: it can't be built over the C library any more.",
         "",
         "## What differs, and why",
     ]

@@ -236,6 +236,10 @@ impl Handle<'_> {
             self.mysql.net.pvio = std::ptr::null_mut();
         }
         self.mysql.affected_rows = COUNT_ERROR;
+        // A call out of turn has sent nothing: what was pending still is.
+        if failure.number == failure::COMMANDS_OUT_OF_SYNC {
+            return;
+        }
         self.mysql.server_status &= !c_uint::from(Status::MORE_RESULTS_EXISTS.bits());
     }
 

@@ -53,12 +53,13 @@ impl Authority {
         std::fs::write(self.file(&format!("{name}-key.pem")), key.serialize_pem()).unwrap();
     }
 
-    /// Makes `crl.pem`, which says that the certificate of this number is revoked.
-    fn revoke(&self, serial: u64) {
+    /// Makes a list of that name, good to the beginning of that year, which says that the
+    /// certificate of this number is revoked.
+    fn revoke(&self, serial: u64, name: &str, until: i32) {
         let now = rcgen::date_time_ymd(2020, 1, 1);
         let list = CertificateRevocationListParams {
             this_update: now,
-            next_update: rcgen::date_time_ymd(2099, 1, 1),
+            next_update: rcgen::date_time_ymd(until, 1, 1),
             crl_number: SerialNumber::from(1),
             issuing_distribution_point: None,
             revoked_certs: vec![RevokedCertParams {
@@ -70,7 +71,7 @@ impl Authority {
             key_identifier_method: KeyIdMethod::Sha256,
         };
         let list = list.signed_by(&self.issuer).unwrap();
-        std::fs::write(self.file("crl.pem"), list.pem().unwrap()).unwrap();
+        std::fs::write(self.file(name), list.pem().unwrap()).unwrap();
     }
 
     fn server(&self, certificate: &str) -> Server {
@@ -216,7 +217,9 @@ fn a_certificate_is_verified_as_far_as_the_mode_says() {
     let authority = Authority::new();
     authority.issue("common", "localhost", &[], 8);
     authority.issue("client", "client", &[], 9);
-    authority.revoke(8);
+    authority.revoke(8, "crl.pem", 2099);
+    authority.revoke(99, "none.pem", 2099);
+    authority.revoke(99, "outdated.pem", 2021);
     let other = Authority::new();
     let server = authority.server("common");
     let verified = |level: Option<TlsMode>, ca: &Path, host: &str| {
@@ -253,13 +256,17 @@ fn a_certificate_is_verified_as_far_as_the_mode_says() {
         ..mode(TlsMode::VerifyCa)
     };
     assert_ne!(cipher(&tcp(&server, folder)), "");
-    let revoked = TlsOptions {
+    let with_list = |name: &str| TlsOptions {
         ca: Some(good.clone()),
-        crl: Some(authority.file("crl.pem")),
+        crl: Some(authority.file(name)),
         ..mode(TlsMode::VerifyCa)
     };
-    let words = refusal(&tcp(&server, revoked));
-    assert!(words.contains("certificate verify failed"), "{words}");
+    assert_ne!(cipher(&tcp(&server, with_list("none.pem"))), "");
+    // Nobody knows what has been revoked since the second one was made.
+    for name in ["crl.pem", "outdated.pem"] {
+        let words = refusal(&tcp(&server, with_list(name)));
+        assert!(words.contains("certificate verify failed"), "{words}");
+    }
 
     let mut root = Connection::connect(&tcp(&server, TlsOptions::default())).unwrap();
     root.run("CREATE USER shown@'%' REQUIRE SUBJECT '/CN=client'")

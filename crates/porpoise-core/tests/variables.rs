@@ -171,6 +171,7 @@ it, by SET or when the server starts, is one of these:
 | works at start | refused (1238) | does what the manual says |
 | shows what is so | refused (1238) | changes nothing; a warning names it |
 | no effect | is kept and shown; a warning says that it has no effect (1235) | is kept and shown; a warning names it |
+| no effect, fixed | refused (1238) | as no effect |
 | only its default | another value is refused (1235) | another value refuses the start |
 | only its default, fixed | refused (1238) | another value refuses the start |
 
@@ -197,6 +198,7 @@ fn kind(usage: Use) -> &'static str {
         Use::AtStart => "works at start",
         Use::ReadOnly => "shows what is so",
         Use::Inert => "no effect",
+        Use::InertAtStart => "no effect, fixed",
         Use::DefaultOnly => "only its default",
         Use::DefaultAtStart => "only its default, fixed",
     }

@@ -30,6 +30,7 @@ pub fn drop_tables(
         names.push(name);
     }
     let (mut temporary, mut base, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    let mut logs = Vec::new();
     let catalog = ddl.shared.catalog.load_full();
     for name in names {
         if ddl.temporary(&name).is_some() {
@@ -38,13 +39,14 @@ pub fn drop_tables(
         }
         match catalog.relation(&name.schema, &name.table) {
             Some(Relation::Table(_)) if !temporary_only => base.push(name),
+            Some(Relation::Virtual(own)) if ddl.shared.is_logged_to(own) && !temporary_only => {
+                return Err(Error::bad_log_statement("DROP"));
+            }
+            Some(Relation::Virtual(own)) if own.is_log() && !temporary_only => logs.push(name),
             Some(Relation::Virtual(_))
                 if if_exists && !temporary_only && has_users_tables(&name.schema) =>
             {
                 ddl.set_aside(name);
-            }
-            Some(Relation::Virtual(own)) if ddl.shared.is_logged_to(own) => {
-                return Err(Error::bad_log_statement("DROP"));
             }
             Some(Relation::Virtual(_)) => {
                 return Err(Error::db_access_denied(
@@ -85,6 +87,13 @@ pub fn drop_tables(
     }
     for name in temporary {
         drop_temporary(ddl, &name)?;
+    }
+    for name in logs {
+        // The table of the server's own stays, empty, as after RENAME TABLE.
+        if let Some(log) = ddl.shared.log_tables.named(&name.schema, &name.table) {
+            log.clear().map_err(Error::engine_error)?;
+        }
+        ddl.set_aside(name);
     }
     Ok(Completion::default())
 }

@@ -171,6 +171,20 @@ fn counters(
             exec.session.time_zone.from_utc(utc).to_string()
         })
     };
+    let validation = &exec.engine.variables.password_validation;
+    if validation.is_installed() {
+        let dictionary = validation.dictionary();
+        counters.extend([
+            (
+                "validate_password.dictionary_file_last_parsed",
+                moment(dictionary.read_s()),
+            ),
+            (
+                "validate_password.dictionary_file_words_count",
+                dictionary.word_count().to_string(),
+            ),
+        ]);
+    }
     let of_servers = exec.engine.server_status().into_iter();
     counters.extend(
         of_servers.map(|(name, value)| match name.ends_with("_time") {

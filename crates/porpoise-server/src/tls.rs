@@ -49,6 +49,8 @@ pub(crate) struct TlsCounters {
     pub finished_accepts: AtomicU64,
     /// Of these, those that went on with a session of before.
     pub sessions_reused: AtomicU64,
+    /// Tickets that clients offered in vain.
+    pub sessions_unknown: AtomicU64,
 }
 
 impl Tls {
@@ -82,7 +84,7 @@ impl Tls {
                 }
             }
         }
-        match TlsContext::load(&TlsFiles::from_variables(engine)) {
+        match TlsContext::load(&TlsFiles::from_variables(engine), &self.counters) {
             Ok(context) => {
                 self.set(engine, context);
                 Ok(())
@@ -101,7 +103,7 @@ impl Tls {
     /// # Errors
     /// As [`open`](Self::open), whoever has named the files.
     pub fn reload(&self, engine: &Engine, disables_on_error: bool) -> Result<(), String> {
-        match TlsContext::load(&TlsFiles::from_variables(engine)) {
+        match TlsContext::load(&TlsFiles::from_variables(engine), &self.counters) {
             Ok(context) => {
                 tracing::info!("TLS was set up anew");
                 self.set(engine, context);
@@ -134,6 +136,11 @@ impl Tls {
             true => VERIFY_PEER_ONCE,
             false => 0,
         };
+        let (cache_mode, cache_timeout_s) = match &context {
+            None => ("NONE", 0),
+            Some(context) if context.resumes() => ("SERVER", context.resumption_timeout_s()),
+            Some(context) => ("OFF", context.resumption_timeout_s()),
+        };
         vec![
             ("Current_tls_ca", of_files(|files| &files.ca)),
             ("Current_tls_capath", of_files(|files| &files.capath)),
@@ -154,6 +161,8 @@ impl Tls {
             ("Ssl_ctx_verify_mode", verify_mode.to_string()),
             ("Ssl_server_not_after", text(TlsContext::not_after)),
             ("Ssl_server_not_before", text(TlsContext::not_before)),
+            ("Ssl_session_cache_mode", cache_mode.to_string()),
+            ("Ssl_session_cache_timeout", cache_timeout_s.to_string()),
             ("Ssl_verify_mode", verify_mode.to_string()),
         ]
     }

@@ -5,6 +5,7 @@ pub mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,10 @@ use porpoise_engine::Engine;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_server::{Server, ServerOptions};
+use rcgen::{
+    CertificateParams, CertificateRevocationListParams, DistinguishedName, DnType, Issuer,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber,
+};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, SupportedProtocolVersion};
 
@@ -124,6 +129,7 @@ fn sessions_are_resumed_with_the_certificate_they_began_with() {
     for version in BOTH {
         let config = client_config(server.folder.path(), &[version], true);
         let reused = server.server.count("Ssl_sessions_reused");
+        let missed = server.server.count("Ssl_session_cache_misses");
         for _ in 0..3 {
             let mut client = server.log_in(&config, "eve", "x").unwrap();
             assert!(client.query("DO 1").is_ok());
@@ -134,6 +140,57 @@ fn sessions_are_resumed_with_the_certificate_they_began_with() {
         assert!(server.server.root().query(reload).is_ok());
         server.log_in(&config, "eve", "x").unwrap();
         assert_eq!(server.server.count("Ssl_sessions_reused"), reused + 2);
+        assert_eq!(server.server.count("Ssl_session_cache_hits"), reused + 2);
+        assert!(server.server.count("Ssl_session_cache_misses") > missed);
+    }
+}
+
+/// Writes a list of the server's own authority, good to the beginning of that year, which revokes
+/// the certificate of that number.
+fn revoke(folder: &Path, serial: u64, until: i32) {
+    let key = std::fs::read_to_string(folder.join("ca-key.pem")).unwrap();
+    let name = format!(
+        "MySQL_Server_{}_Auto_Generated_CA_Certificate",
+        porpoise_server::SERVER_VERSION
+    );
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.key_usages = vec![KeyUsagePurpose::CrlSign];
+    let issuer = Issuer::new(params, KeyPair::from_pem(&key).unwrap());
+    let begin = rcgen::date_time_ymd(2020, 1, 1);
+    let list = CertificateRevocationListParams {
+        this_update: begin,
+        next_update: rcgen::date_time_ymd(until, 1, 1),
+        crl_number: SerialNumber::from(1),
+        issuing_distribution_point: None,
+        revoked_certs: vec![RevokedCertParams {
+            serial_number: SerialNumber::from(serial),
+            revocation_time: begin,
+            reason_code: None,
+            invalidity_date: None,
+        }],
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    let list = list.signed_by(&issuer).unwrap().pem().unwrap();
+    std::fs::write(folder.join("crl.pem"), list).unwrap();
+}
+
+#[test]
+fn a_revoked_certificate_and_a_list_that_is_out_of_date_refuse_a_client() {
+    let server = TlsServer::start(&[]);
+    let folder = server.folder.path();
+    let without = client_config(folder, BOTH, false);
+    let with = client_config(folder, BOTH, true);
+    let mut root = server.server.root();
+    assert!(root.query("SET GLOBAL ssl_crl = 'crl.pem'").is_ok());
+    // The certificates are numbered: 1 the authority's, 2 the server's, 3 the client's.
+    for (serial, until, lets_in) in [(9, 2099, true), (3, 2099, false), (9, 2021, false)] {
+        revoke(folder, serial, until);
+        assert!(root.query("ALTER INSTANCE RELOAD TLS").is_ok());
+        let comes_in = server.log_in(&with, "ann", "secret").is_ok();
+        assert_eq!(comes_in, lets_in, "{serial} revoked, until {until}");
+        assert!(server.log_in(&without, "ann", "secret").is_ok());
     }
 }
 

@@ -85,6 +85,8 @@ pub enum Latin1Table {
     GeneralCs,
     /// `latin1_german1_ci`.
     German1,
+    /// `latin1_german2_ci`.
+    German2,
     /// `latin1_danish_ci`.
     Danish,
     /// `latin1_spanish_ci`.
@@ -169,12 +171,13 @@ const NO_PAD: bool = false;
 
 /// Every collation, one a row.
 #[rustfmt::skip]
-pub static COLLATIONS: [CollationRow; 185] = [
+pub static COLLATIONS: [CollationRow; 186] = [
     //  id   name                      charset           default pad    sort length, kind
     row(5,   "latin1_german1_ci",        Charset::Latin1,   NO, PAD,   1, latin1(Latin1Table::German1)),
     row(8,   "latin1_swedish_ci",        Charset::Latin1,   YES, PAD,   1, latin1(Latin1Table::Swedish)),
     row(11,  "ascii_general_ci",         Charset::Ascii,    YES, PAD,   1, Kind::AsciiCi),
     row(15,  "latin1_danish_ci",         Charset::Latin1,   NO, PAD,   1, latin1(Latin1Table::Danish)),
+    row(31,  "latin1_german2_ci",        Charset::Latin1,   NO, PAD,   2, latin1(Latin1Table::German2)),
     row(33,  "utf8mb3_general_ci",       Charset::Utf8mb3,  YES, PAD,   1, Kind::GeneralCi),
     row(35,  "ucs2_general_ci",          Charset::Ucs2,    YES, PAD,   1, Kind::GeneralCi),
     row(45,  "utf8mb4_general_ci",       Charset::Utf8mb4,  NO, PAD,   1, Kind::GeneralCi),
@@ -538,7 +541,8 @@ impl Collation {
             Kind::Uca { .. } => uca::weight_string(text, row.uca_rules()),
             kind => {
                 let table = fold::Table::of(kind, row.charset);
-                fold::weight_string(text, table, self.weight_bytes())
+                let bytes = self.weight_bytes() / table.weights_max();
+                fold::weight_string(text, table, bytes)
             }
         }
     }
@@ -550,7 +554,9 @@ impl Collation {
             Kind::Binary if !row.pad_space => usize::from(row.charset.max_len()),
             Kind::Uca { levels, .. } => uca::ELEMENTS_MAX * 2 * usize::from(levels),
             Kind::GeneralCi => 2,
-            Kind::Latin1 { .. } | Kind::AsciiCi => 1,
+            Kind::Latin1 { .. } | Kind::AsciiCi => {
+                fold::Table::of(row.kind, row.charset).weights_max()
+            }
             Kind::Binary => match row.charset {
                 charset if charset.has_supplementary() => 3,
                 charset if charset.is_unicode() => 2,

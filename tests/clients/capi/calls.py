@@ -3,6 +3,7 @@
 import os
 
 import MySQLdb
+import MySQLdb.constants.CLIENT
 
 options = {"user": os.environ["DB_USER"], "passwd": os.environ["DB_PASSWORD"], "db": os.environ["DB_NAME"]}
 if os.environ.get("DB_SOCKET"):
@@ -53,5 +54,21 @@ cursor.close()
 cursor = db.cursor()
 cursor.execute("SELECT 2")
 assert cursor.fetchone() == (2,)
+db.close()
+# A query out of turn is refused, and takes nothing away of the results that are still to come.
+db = MySQLdb.connect(charset="utf8mb4", client_flag=MySQLdb.constants.CLIENT.MULTI_STATEMENTS, **options)
+db.query("SELECT 1; SELECT 2")
+db.store_result()
+for _ in range(2):
+    try:
+        db.query("SELECT 3")
+        raise AssertionError("no error")
+    except MySQLdb.Error as error:
+        assert error.args[0] == 2014, error.args
+assert db.next_result() == 0
+assert db.store_result().fetch_row() == ((2,),)
+assert db.next_result() == -1
+db.query("SELECT 3")
+assert db.store_result().fetch_row() == ((3,),)
 db.close()
 print("ok")

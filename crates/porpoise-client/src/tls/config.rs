@@ -138,6 +138,8 @@ fn verifier(
     let lists = in_file_and_folder(&options.crl, &options.crl_path, pem::revocation_lists);
     let issuer = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
         .with_crls(lists.map_err(unusable)?)
+        // OpenSSL, too, believes no list that is out of date.
+        .enforce_revocation_expiration()
         .build()
         .map_err(|_| "SSL_CTX_set_default_verify_paths failed")?;
     Ok(Arc::new(verify::Issued {

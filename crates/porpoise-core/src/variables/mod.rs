@@ -220,7 +220,7 @@ pub fn set(
 /// Whether SET may give a variable a value of that scope.
 fn check_settable(variable: &Variable, scope: Reads) -> Result<()> {
     match (variable.usage, variable.scope, scope) {
-        (Use::ReadOnly | Use::AtStart | Use::DefaultAtStart, ..) => Err(
+        (Use::ReadOnly | Use::AtStart | Use::InertAtStart | Use::DefaultAtStart, ..) => Err(
             Error::incorrect_global_local_variable(variable.name, "read only"),
         ),
         (Use::SetGlobal, _, Reads::Session) => Err(Error::variable_is_read_only(

@@ -152,7 +152,7 @@ impl StartUp {
                 Ok(true)
             }
             Use::ReadOnly => Ok(is_held),
-            Use::Inert => {
+            Use::Inert | Use::InertAtStart => {
                 if let Some(value) = parsed {
                     *held = value;
                 }

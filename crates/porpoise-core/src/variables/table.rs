@@ -42,6 +42,8 @@ pub enum Use {
     /// Nothing depends on it, and nobody is harmed by that: a value is kept and shown, with a
     /// warning that it has no effect.
     Inert,
+    /// As `Inert`, of a variable that MySQL takes at start alone: SET is refused (1238).
+    InertAtStart,
     /// Only its default is implemented, and somebody may rely on another value: that is refused,
     /// by SET (1235) as at start.
     DefaultOnly,
@@ -70,7 +72,7 @@ impl Variable {
     pub fn is_dynamic(&self) -> bool {
         !matches!(
             self.usage,
-            Use::AtStart | Use::ReadOnly | Use::DefaultAtStart
+            Use::AtStart | Use::ReadOnly | Use::InertAtStart | Use::DefaultAtStart
         )
     }
 
@@ -131,7 +133,9 @@ const fn int(min: i64, max: u64) -> Kind {
 
 use Kind::{Bool, Choice, Text, WordSet, Words};
 use Scope::{Both, Global, Session};
-use Use::{AtStart, DefaultAtStart, DefaultOnly, Inert, ReadOnly, SetGlobal, Settable};
+use Use::{
+    AtStart, DefaultAtStart, DefaultOnly, Inert, InertAtStart, ReadOnly, SetGlobal, Settable,
+};
 
 const I32: u64 = i32::MAX as u64;
 const U32: u64 = u32::MAX as u64;
@@ -491,14 +495,14 @@ pub static VARIABLES: &[Variable] = &[
         Global,
         int(4_194_304, U64),
         "50331648",
-        ReadOnly,
+        InertAtStart,
     ),
     row(
         "innodb_log_files_in_group",
         Global,
         int(2, 100),
         "2",
-        ReadOnly,
+        InertAtStart,
     ),
     row("innodb_log_group_home_dir", Global, Text, "./", ReadOnly),
     row(

@@ -29,11 +29,15 @@ fn bytes_shown(text: &str) -> String {
     shown
 }
 
-/// Error 1064 with the text at the position, and its line.
+/// Error 1064 with the text at the position or behind the spaces there, and its line.
 pub(super) fn syntax_error_near(sql: &[u8], position: usize) -> Error {
     /// How much of the rest of the statement the message shows.
     const NEAR_CHARS_MAX: usize = 80;
     let position = position.min(sql.len());
+    let spaces = sql[position..]
+        .iter()
+        .take_while(|b| b.is_ascii_whitespace());
+    let position = position + spaces.count();
     let line = 1 + sql[..position]
         .iter()
         .filter(|&&byte| byte == b'\n')

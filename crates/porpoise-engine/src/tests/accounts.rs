@@ -1125,6 +1125,27 @@ fn logs_are_renamed() {
     root.run("RENAME TABLE mysql.general_log TO mysql.off");
     root.run("CREATE TABLE mysql.strange (a INT)");
     root.fails("RENAME TABLE mysql.strange TO mysql.general_log", 1235);
+    // It may be dropped, too: its entries go.
+    log(&root, "four");
+    root.fails("DROP TABLE mysql.general_log, mysql.none", 1051);
+    assert_eq!(
+        root.rows("SELECT argument FROM mysql.general_log"),
+        ["four"]
+    );
+    root.run("DROP TABLE mysql.general_log");
+    assert_eq!(root.rows("SHOW WARNINGS").len(), 1);
+    assert!(root.rows("SELECT * FROM mysql.general_log").is_empty());
+    log(&root, "five");
+    root.run("SET GLOBAL general_log = 1");
+    root.fails("DROP TABLE IF EXISTS mysql.general_log", 1580);
+    assert_eq!(
+        root.rows("SELECT argument FROM mysql.general_log"),
+        ["five"]
+    );
+    root.run("SET GLOBAL general_log = 0");
+    root.run("DROP TABLE IF EXISTS mysql.general_log, mysql.kept");
+    assert!(root.rows("SELECT * FROM mysql.general_log").is_empty());
+    root.fails("SELECT * FROM mysql.kept", 1146);
 }
 
 /// A trigger's definer needs TRIGGER when it is fired, SELECT on the columns of its rows that it

@@ -55,7 +55,9 @@ fn no_variable_takes_a_value_silently() {
                 let warning = db.rows("SHOW WARNINGS").join("");
                 assert!(warning.contains("has no effect"), "{set}: {warning}");
             }
-            Use::AtStart | Use::ReadOnly | Use::DefaultAtStart => db.fails(&set, 1238),
+            Use::AtStart | Use::ReadOnly | Use::InertAtStart | Use::DefaultAtStart => {
+                db.fails(&set, 1238)
+            }
             Use::DefaultOnly => {
                 db.fails(&set, 1235);
                 assert_eq!(db.run(&format!("SET {scope} {name} = DEFAULT")).warnings, 0);

@@ -18,6 +18,8 @@ use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
 use porpoise_tls::suites;
 
+use super::TlsCounters;
+
 /// What the variables name. A path that isn't absolute is one in the data folder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TlsFiles {
@@ -90,7 +92,10 @@ impl TlsContext {
     ///
     /// # Errors
     /// Which file can't be used, and why.
-    pub fn load(files: &TlsFiles) -> Result<Option<TlsContext>, String> {
+    pub fn load(
+        files: &TlsFiles,
+        counters: &Arc<TlsCounters>,
+    ) -> Result<Option<TlsContext>, String> {
         let versions = suites::parse_versions(&files.version)?;
         if versions.is_empty() {
             return Ok(None);
@@ -107,7 +112,10 @@ impl TlsContext {
             .map(|(_, cert)| (cert.validity().not_before, cert.validity().not_after));
         let verifier = client_verifier(files, &provider)?;
         let verifies_clients = verifier.is_some();
-        let config = configure(files, provider, &versions, certified, verifier)?;
+        let mut config = configure(files, provider, &versions, certified, verifier)?;
+        if files.resumes {
+            config.ticketer = Arc::new(CountedTickets::new(files, counters)?);
+        }
         Ok(Some(TlsContext {
             config: Arc::new(config),
             files: files.clone(),
@@ -115,6 +123,16 @@ impl TlsContext {
             verifies_clients,
             validity,
         }))
+    }
+
+    /// Whether sessions can be resumed.
+    pub fn resumes(&self) -> bool {
+        self.files.resumes
+    }
+
+    /// For how long they can, in seconds.
+    pub fn resumption_timeout_s(&self) -> u32 {
+        self.files.resumption_timeout_s
     }
 
     /// When the server's certificate begins to be valid, as OpenSSL prints it.
@@ -251,6 +269,8 @@ fn client_verifier(
     )?;
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
         .with_crls(revocations)
+        // OpenSSL, too, believes no list that is out of date.
+        .enforce_revocation_expiration()
         .allow_unauthenticated();
     let verifier = builder.build();
     verifier
@@ -277,11 +297,6 @@ fn configure(
     config.ignore_client_order = true;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = usize::from(files.resumes);
-    if files.resumes {
-        let lifetime_s = files.resumption_timeout_s;
-        let tickets = TicketRotator::new(lifetime_s, make_tickets);
-        config.ticketer = Arc::new(tickets.map_err(|error| error.to_string())?);
-    }
     Ok(config)
 }
 
@@ -309,5 +324,44 @@ impl ProducesTickets for Tickets {
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
         self.0.decrypt(cipher)
+    }
+}
+
+/// Tickets under keys that change; those that no key opens are counted.
+#[derive(Debug)]
+struct CountedTickets {
+    tickets: TicketRotator,
+    counters: Arc<TlsCounters>,
+}
+
+impl CountedTickets {
+    fn new(files: &TlsFiles, counters: &Arc<TlsCounters>) -> Result<CountedTickets, String> {
+        let tickets = TicketRotator::new(files.resumption_timeout_s, make_tickets);
+        Ok(CountedTickets {
+            tickets: tickets.map_err(|error| error.to_string())?,
+            counters: Arc::clone(counters),
+        })
+    }
+}
+
+impl ProducesTickets for CountedTickets {
+    fn enabled(&self) -> bool {
+        self.tickets.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.tickets.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.tickets.encrypt(plain)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        let session = self.tickets.decrypt(cipher);
+        if session.is_none() {
+            TlsCounters::count(&self.counters.sessions_unknown);
+        }
+        session
     }
 }

@@ -1,4 +1,4 @@
-//! The folded collations: one weight a character.
+//! The folded collations: one weight a character, and two for a few of `latin1_german2_ci`'s.
 //!
 //! The weight of a character is a number that orders like the collation does; keys hold it in the
 //! manner of UTF-8, so that ASCII takes a byte and the order of bytes is the order of weights. All
@@ -145,6 +145,58 @@ static SPANISH: [u8; 256] = ordered(&[
     b"\xDE\xFE", b"[", b"\\", b"]", b"^", b"_", b"`", b"{", b"|", b"}", b"~", b"\xD7", b"\xF7",
 ], &[]);
 
+/// `latin1_german2_ci` (DIN-2) where a character is looked at alone, as LIKE does: letters that are
+/// compared as two are equal only to themselves in the other case.
+#[rustfmt::skip]
+static GERMAN2: [u8; 256] = {
+    let groups: [&[u8]; 26] = [
+        b"Aa\xC0\xC1\xC2\xC3\xC5\xE0\xE1\xE2\xE3\xE5", b"Bb", b"Cc\xC7\xE7", b"Dd\xD0\xF0",
+        b"Ee\xC8\xC9\xCA\xCB\xE8\xE9\xEA\xEB", b"Ff", b"Gg", b"Hh",
+        b"Ii\xCC\xCD\xCE\xCF\xEC\xED\xEE\xEF", b"Jj", b"Kk", b"Ll", b"Mm", b"Nn\xD1\xF1",
+        b"Oo\xD2\xD3\xD4\xD5\xF2\xF3\xF4\xF5", b"Pp", b"Qq", b"Rr", b"Ss", b"Tt",
+        b"Uu\xD9\xDA\xDB\xF9\xFA\xFB", b"Vv", b"Ww", b"Xx", b"Yy\xDD\xFD\xFF", b"Zz",
+    ];
+    let pairs: [&[u8]; 6] = [
+        b"\\\xC6\xE6", b"\xC4\xE4", b"\xD6\xF6", b"\xDC\xFC", b"\xD8\xF8", b"\xDE\xFE",
+    ];
+    folded(&pairs, folded(&groups, IDENTITY_256))
+};
+
+/// What `latin1_german2_ci` compares as two letters.
+const GERMAN2_EXPANSIONS: &[(char, [u32; 2])] = &[
+    ('Ä', [b'A' as u32, b'E' as u32]),
+    ('Ö', [b'O' as u32, b'E' as u32]),
+    ('Ü', [b'U' as u32, b'E' as u32]),
+    ('ß', [b'S' as u32, b'S' as u32]),
+    ('ä', [b'A' as u32, b'E' as u32]),
+    ('ö', [b'O' as u32, b'E' as u32]),
+    ('ü', [b'U' as u32, b'E' as u32]),
+];
+
+const IDENTITY_256: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = i as u8;
+        i += 1;
+    }
+    table
+};
+
+/// A table in which the members of each group have the first one's code as their weight.
+const fn folded(groups: &[&[u8]], mut table: [u8; 256]) -> [u8; 256] {
+    let mut at = 0;
+    while at < groups.len() {
+        let mut i = 0;
+        while i < groups[at].len() {
+            table[groups[at][i] as usize] = groups[at][0];
+            i += 1;
+        }
+        at += 1;
+    }
+    table
+}
+
 /// Blocks of 256 code points that `general_ci` folds, in the order of the table in
 /// `unicode/general_ci.bin`.
 const GENERAL_CI_BLOCKS: [u8; 11] = [
@@ -180,6 +232,8 @@ pub(super) struct Table {
     wide: fn(u32) -> u32,
     /// Whether ASCII characters but the space have weights of one byte above the space's.
     ascii_is_short: bool,
+    /// Characters beyond ASCII that are compared as two, with the weights of these.
+    expansions: &'static [(char, [u32; 2])],
 }
 
 const fn ascii_part(table: &[u8; 256]) -> [u8; 128] {
@@ -213,6 +267,7 @@ static BINARY_TABLE: Table = Table {
     ascii: &BINARY_ASCII,
     wide: |c| c,
     ascii_is_short: true,
+    expansions: &[],
 };
 static LATIN1_BINARY_TABLE: Table = Table {
     ascii: &BINARY_ASCII,
@@ -222,21 +277,25 @@ static LATIN1_BINARY_TABLE: Table = Table {
             .map_or(0x100 + c, |b| b as u32)
     },
     ascii_is_short: true,
+    expansions: &[],
 };
 static GENERAL_CI_TABLE: Table = Table {
     ascii: &UPPER_ASCII,
     wide: general_ci,
     ascii_is_short: true,
+    expansions: &[],
 };
 static SWEDISH_TABLE: Table = Table {
     ascii: &UPPER_ASCII,
     wide: |c| latin1_weight(&SWEDISH, c),
     ascii_is_short: true,
+    expansions: &[],
 };
 static GENERAL_TABLE: Table = Table {
     ascii: &GENERAL_ASCII,
     wide: |c| latin1_weight(&GENERAL, c),
     ascii_is_short: false,
+    expansions: &[],
 };
 static GENERAL_CS_ASCII: [u8; 128] = ascii_part(&GENERAL_CS);
 static GERMAN1_ASCII: [u8; 128] = ascii_part(&GERMAN1);
@@ -246,26 +305,37 @@ static GENERAL_CS_TABLE: Table = Table {
     ascii: &GENERAL_CS_ASCII,
     wide: |c| latin1_weight(&GENERAL_CS, c),
     ascii_is_short: false,
+    expansions: &[],
 };
 static GERMAN1_TABLE: Table = Table {
     ascii: &GERMAN1_ASCII,
     wide: |c| latin1_weight(&GERMAN1, c),
     ascii_is_short: false,
+    expansions: &[],
+};
+static GERMAN2_TABLE: Table = Table {
+    ascii: &UPPER_ASCII,
+    wide: |c| latin1_weight(&GERMAN2, c),
+    ascii_is_short: true,
+    expansions: GERMAN2_EXPANSIONS,
 };
 static DANISH_TABLE: Table = Table {
     ascii: &DANISH_ASCII,
     wide: |c| latin1_weight(&DANISH, c),
     ascii_is_short: false,
+    expansions: &[],
 };
 static SPANISH_TABLE: Table = Table {
     ascii: &SPANISH_ASCII,
     wide: |c| latin1_weight(&SPANISH, c),
     ascii_is_short: false,
+    expansions: &[],
 };
 static ASCII_TABLE: Table = Table {
     ascii: &UPPER_ASCII,
     wide: |c| c,
     ascii_is_short: true,
+    expansions: &[],
 };
 
 impl Table {
@@ -279,6 +349,7 @@ impl Table {
                 Latin1Table::General => &GENERAL_TABLE,
                 Latin1Table::GeneralCs => &GENERAL_CS_TABLE,
                 Latin1Table::German1 => &GERMAN1_TABLE,
+                Latin1Table::German2 => &GERMAN2_TABLE,
                 Latin1Table::Danish => &DANISH_TABLE,
                 Latin1Table::Spanish => &SPANISH_TABLE,
             },
@@ -286,6 +357,19 @@ impl Table {
         }
     }
 
+    /// How many weights a character has at most.
+    pub(super) fn weights_max(&self) -> usize {
+        if self.expansions.is_empty() { 1 } else { 2 }
+    }
+
+    /// The weights of a character that is compared as two.
+    #[inline]
+    fn expansion(&self, c: u32) -> Option<[u32; 2]> {
+        let found = self.expansions.iter().find(|(from, _)| *from as u32 == c);
+        found.map(|(_, weights)| *weights)
+    }
+
+    /// The weight of a character looked at alone.
     #[inline]
     pub(super) fn weight(&self, c: u32) -> u32 {
         if c < 0x80 {
@@ -296,13 +380,22 @@ impl Table {
     }
 
     fn weights<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = u32> + 'a {
-        let mut at = 0;
+        let (mut at, mut second) = (0, None);
         std::iter::from_fn(move || {
+            if second.is_some() {
+                return second.take();
+            }
             (at < text.len()).then(|| {
                 let (c, next) = char_at(text, at);
                 cancel::passed(at, next);
                 at = next;
-                self.weight(c)
+                match self.expansion(c) {
+                    Some(weights) => {
+                        second = Some(weights[1]);
+                        weights[0]
+                    }
+                    None => self.weight(c),
+                }
             })
         })
     }
@@ -369,32 +462,43 @@ fn write_weights(text: &[u8], table: &Table, out: &mut impl KeySink) -> PadRuns 
             runs.pending += 1;
             continue;
         }
+        if let Some(weights) = table.expansion(c) {
+            runs.before(false, out);
+            for weight in weights {
+                write_weight(weight, out);
+            }
+            continue;
+        }
         let w = table.weight(c);
         runs.before(w < SPACE as u32, out);
-        match w {
-            0..=0x7F => out.put(w as u8),
-            0x80..=0x7FF => out.append(&[0xC0 | (w >> 6) as u8, 0x80 | (w & 0x3F) as u8]),
-            0x800..=0xFFFF => out.append(&[
-                0xE0 | (w >> 12) as u8,
-                0x80 | (w >> 6 & 0x3F) as u8,
-                0x80 | (w & 0x3F) as u8,
-            ]),
-            _ => out.append(&[
-                0xF0 | (w >> 18 & 7) as u8,
-                0x80 | (w >> 12 & 0x3F) as u8,
-                0x80 | (w >> 6 & 0x3F) as u8,
-                0x80 | (w & 0x3F) as u8,
-            ]),
-        }
+        write_weight(w, out);
     }
     runs
+}
+
+fn write_weight(w: u32, out: &mut impl KeySink) {
+    match w {
+        0..=0x7F => out.put(w as u8),
+        0x80..=0x7FF => out.append(&[0xC0 | (w >> 6) as u8, 0x80 | (w & 0x3F) as u8]),
+        0x800..=0xFFFF => out.append(&[
+            0xE0 | (w >> 12) as u8,
+            0x80 | (w >> 6 & 0x3F) as u8,
+            0x80 | (w & 0x3F) as u8,
+        ]),
+        _ => out.append(&[
+            0xF0 | (w >> 18 & 7) as u8,
+            0x80 | (w >> 12 & 0x3F) as u8,
+            0x80 | (w >> 6 & 0x3F) as u8,
+            0x80 | (w & 0x3F) as u8,
+        ]),
+    }
 }
 
 pub(super) fn sort_key(text: &[u8], table: &Table, out: &mut impl KeySink) {
     write_weights(text, table, out).end(out);
 }
 
-/// Each character's weight in so many bytes, the highest first; a greater one is cut.
+/// Each character's weight, or both of them, in so many bytes, the highest first; a greater one is cut.
 pub(super) fn weight_string(text: &[u8], table: &Table, bytes: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() * bytes);
     for weight in table.weights(text) {
