@@ -42,7 +42,7 @@ use crate::tree_snapshot::SpaceRows;
 use crate::{Direction, Result, SpaceId};
 use cache::Eviction;
 use index::{IndexNode, insert_block, remove_block};
-use read::{FetchRange, read_block};
+use read::{FetchRange, Gap, read_block};
 
 pub(crate) use cache::{BlockCache, CacheLoan};
 pub(crate) use read::ScanBatch;
@@ -77,7 +77,9 @@ impl SpaceBlocks {
             // A block would not be kept.
             return from.rows.get(key, read);
         }
-        let block = self.fetch(from, &root, key, FetchRange::Around)?;
+        let gap = Gap::of(&root, key, FetchRange::Around);
+        drop(root);
+        let block = self.fetch(from, &gap)?;
         Ok(block.get(key).map(read))
     }
 
@@ -110,21 +112,18 @@ impl SpaceBlocks {
             (Direction::Backward, Some(key)) => (key, FetchRange::Below),
             (Direction::Backward, None) => (&[][..], FetchRange::Last),
         };
-        self.fetch(from, &root, key, range)
+        let gap = Gap::of(&root, key, range);
+        drop(root);
+        self.fetch(from, &gap)
     }
 
-    /// Reads a block that `index` lacks from the tree, and keeps it unless another thread was
-    /// faster.
+    /// Reads a block that the index lacks from the tree, and keeps it unless another thread was
+    /// faster. The index isn't held meanwhile: with it all of its blocks would be.
     #[inline(never)]
-    fn fetch(
-        &self,
-        from: &BlockSource<'_>,
-        index: &IndexNode,
-        key: &[u8],
-        range: FetchRange,
-    ) -> Result<Arc<Block>> {
+    fn fetch(&self, from: &BlockSource<'_>, gap: &Gap<'_>) -> Result<Arc<Block>> {
         let memory = &from.cache.memory;
-        let block = Arc::new(read_block(from.rows, memory, index, key, range)?);
+        let is_leaf_enough = memory.is_nearly_used() || from.is_retired.load(Ordering::Relaxed);
+        let block = Arc::new(read_block(from.rows, memory, gap, is_leaf_enough)?);
         if block.size() > memory.budget / 16 {
             return Ok(block);
         }
@@ -223,6 +222,7 @@ impl SpaceBlocks {
         self.root.store(Arc::default());
     }
 
+    /// Removes those of the blocks that are here.
     fn evict<'b>(&self, blocks: impl Iterator<Item = &'b Arc<Block>>) -> Eviction {
         let is_frozen = self.is_frozen.lock();
         let mut root = self.root.load_full();

@@ -14,14 +14,17 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::block::BlockMemory;
+use crate::page_checksums::PAGE_BYTES;
 use crate::pages::PageLink;
 
-const SHARDS: usize = 16;
+const SHARDS_MAX: usize = 16;
+/// A shard has room for at least so much; a small cache has fewer shards.
+const SHARD_BYTES_MIN: usize = 2 * (PAGE_BYTES + OVERHEAD_BYTES);
 /// What a page costs beside its bytes: its places in the table and in the clock.
 const OVERHEAD_BYTES: usize = 96;
 
 pub(crate) struct BranchCache {
-    shards: [Mutex<Shard>; SHARDS],
+    shards: Box<[Mutex<Shard>]>,
     shard_bytes_max: usize,
     memory: Arc<BlockMemory>,
 }
@@ -43,16 +46,18 @@ struct Kept {
 
 impl BranchCache {
     pub fn new(memory: Arc<BlockMemory>) -> BranchCache {
+        let bytes_max = memory.budget / 8;
+        let shards = (bytes_max / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         BranchCache {
-            shards: Default::default(),
-            shard_bytes_max: memory.budget / 8 / SHARDS,
+            shards: (0..shards).map(|_| Mutex::default()).collect(),
+            shard_bytes_max: bytes_max / shards,
             memory,
         }
     }
 
     fn shard(&self, link: PageLink) -> &Mutex<Shard> {
         // A page's lowest bits are its place in its region.
-        &self.shards[link.page.0 as usize % SHARDS]
+        &self.shards[link.page.0 as usize % self.shards.len()]
     }
 
     /// A page that was read under the same checksum.
@@ -78,6 +83,8 @@ impl BranchCache {
             was_used: false,
         };
         let mut removed = 0;
+        // First, so that nobody who removes it has given back what wasn't lent yet.
+        self.memory.lent.fetch_add(added, Ordering::Relaxed);
         let mut guard = self.shard(link).lock();
         let shard = &mut *guard;
         match shard.pages.entry(link.page.0) {
@@ -101,7 +108,6 @@ impl BranchCache {
         }
         shard.bytes = shard.bytes + added - removed;
         drop(guard);
-        self.memory.lent.fetch_add(added, Ordering::Relaxed);
         self.memory.lent.fetch_sub(removed, Ordering::Relaxed);
     }
 }

@@ -71,12 +71,20 @@ impl LeafReader {
     }
 
     fn read(&self, link: PageLink) -> Result<Arc<[u8]>> {
-        let bytes = self.pages.read(link.page)?;
-        // What another database has written over it meanwhile isn't of this tree.
-        self.database_state
-            .check_attached()
-            .map_err(redb::StorageError::Io)?;
-        Ok(bytes.into())
+        self.check_pages_are_kept()?;
+        let read = self.pages.read(link.page);
+        // What another database has written over it meanwhile isn't of this tree, nor is it damage.
+        self.check_pages_are_kept()?;
+        Ok(read?.into())
+    }
+
+    fn check_pages_are_kept(&self) -> Result<()> {
+        let attached = self.database_state.check_attached();
+        attached.map_err(redb::StorageError::Io)?;
+        match self.database_state.is_closed() {
+            true => Err(Error::Closed),
+            false => Ok(()),
+        }
     }
 }
 
@@ -195,12 +203,15 @@ impl Place<'_> {
                     false => Err(reader.pages.no_page_of_a_table(link.page).into()),
                 };
             };
+            if !is_kept {
+                if !branch.is_sound() {
+                    return Err(reader.pages.no_page_of_a_table(link.page).into());
+                }
+                reader.branches.admit(link, Arc::clone(&bytes));
+            }
             let number = choose(branch);
             let child = branch.child(number).filter(|_| self.path.len() < DEPTH_MAX);
             let child = child.ok_or_else(|| reader.pages.no_page_of_a_table(link.page))?;
-            if !is_kept {
-                reader.branches.admit(link, Arc::clone(&bytes));
-            }
             self.path.push((bytes, number));
             link = child;
         }

@@ -169,6 +169,9 @@ impl<'a> Leaf<'a> {
     }
 
     fn key_end(self, row: usize) -> Option<usize> {
+        if row >= self.count {
+            return None;
+        }
         match self.lengths.key {
             Some(len) => Some(self.keys_at() + len * (row + 1)),
             None => u32_at(self.bytes, 4 + 4 * row).map(|end| end as usize),
@@ -184,6 +187,9 @@ impl<'a> Leaf<'a> {
     }
 
     fn value_end(self, row: usize) -> Option<usize> {
+        if row >= self.count {
+            return None;
+        }
         match self.lengths.value {
             Some(len) => Some(self.key_end(self.count - 1)? + len * (row + 1)),
             None => {
@@ -221,6 +227,18 @@ impl<'a> Branch<'a> {
             keys,
             lengths,
         })
+    }
+
+    /// Whether all children and keys are there, the keys in ascending order.
+    pub fn is_sound(self) -> bool {
+        let mut before = None;
+        let are_ascending = (0..self.keys).all(|number| {
+            let key = self.key(number);
+            let ascends = key.is_some() && before.is_none_or(|before| before < key);
+            before = Some(key);
+            ascends
+        });
+        are_ascending && self.child(self.keys).is_some()
     }
 
     /// The last child's number.
@@ -707,4 +725,58 @@ pub(crate) fn parse_page_list(value: &[u8]) -> Vec<PageRef> {
     (0..count)
         .filter_map(|page| u64_at(value, 2 + 8 * page).map(PageRef))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A leaf of two rows whose first value looks like a key behind the last.
+    fn leaf() -> Vec<u8> {
+        let mut bytes = vec![LEAF, 0, 2, 0];
+        let (keys, values) = ([*b"\x28\x00\x00\x00", *b"bbbb"], [*b"zzzz", *b"yyyy"]);
+        for end in [24u32, 28, 32, 36] {
+            bytes.extend(end.to_le_bytes());
+        }
+        for part in keys.iter().chain(&values) {
+            bytes.extend(part);
+        }
+        bytes.resize(64, 7);
+        bytes
+    }
+
+    #[test]
+    fn behind_the_last_row_of_a_leaf_there_is_none() {
+        let bytes = leaf();
+        let leaf = Leaf::parse(&bytes, FixedLengths::default()).unwrap();
+        assert_eq!(leaf.row(1), Some((&b"bbbb"[..], &b"yyyy"[..])));
+        assert_eq!(leaf.row(2), None);
+        assert_eq!(leaf.lower_bound(b"zzzz"), 2);
+    }
+
+    #[test]
+    fn a_branch_whose_keys_are_out_of_order_or_not_there_is_not_sound() {
+        let branch = |keys: [&[u8; 2]; 2], last_end: u32| {
+            let mut bytes = vec![BRANCH, 0, 2, 0, 0, 0, 0, 0];
+            bytes.extend([1; 3 * 16 + 3 * 8]);
+            let keys_at = bytes.len() as u32 + 8;
+            bytes.extend((keys_at + 2).to_le_bytes());
+            bytes.extend((keys_at + last_end).to_le_bytes());
+            keys.iter().for_each(|key| bytes.extend(*key));
+            bytes
+        };
+        let is_sound = |bytes: &[u8]| {
+            let branch = Branch::parse(bytes, FixedLengths::default()).unwrap();
+            branch.is_sound()
+        };
+        assert!(is_sound(&branch([b"bb", b"cc"], 4)));
+        assert!(!is_sound(&branch([b"cc", b"bb"], 4)));
+        assert!(!is_sound(&branch([b"bb", b"bb"], 4)));
+        assert!(!is_sound(&branch([b"bb", b"cc"], 5)));
+        assert!(!is_sound(&branch([b"bb", b"cc"], 1)));
+        assert_eq!(
+            Branch::parse(&leaf(), FixedLengths::default()).map(Branch::last),
+            None
+        );
+    }
 }

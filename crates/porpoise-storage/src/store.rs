@@ -198,9 +198,10 @@ impl Store {
         }
         self.shared().is_closing.store(true, Ordering::Release);
         let made = self.checkpoint();
-        self.0.shut_down();
+        let synced = self.0.shut_down();
         match made {
-            Err(Error::Closed) => Ok(()),
+            // The checkpoint was left to the next start, which needs the log.
+            Err(Error::Closed) => synced,
             made => made,
         }
     }
@@ -259,10 +260,11 @@ impl Store {
 }
 
 impl StoreInner {
-    /// Stops the threads, syncs the log and closes the files.
-    fn shut_down(&self) {
+    /// Stops the threads, syncs the log and closes the files. Fails if what was committed isn't all
+    /// in the log on disk.
+    fn shut_down(&self) -> Result<()> {
         if self.shared.is_stopping.swap(true, Ordering::AcqRel) {
-            return;
+            return Ok(());
         }
         self.shared.sync_signal.notify();
         self.shared.checkpoint_signal.notify();
@@ -270,6 +272,7 @@ impl StoreInner {
             let _ = thread.join();
         }
         self.shared.group.sync_in_background(&self.shared);
+        let synced = self.shared.group.check_writable();
         if let Err(error) = self.shared.group.mark_synced() {
             tracing::warn!(%error, "cannot note how far the log is on disk");
         }
@@ -286,11 +289,14 @@ impl StoreInner {
         drop(tree.take());
         drop(tree);
         drop(self.folder_lock.lock().take());
+        synced
     }
 }
 
 impl Drop for StoreInner {
     fn drop(&mut self) {
-        self.shut_down();
+        if let Err(error) = self.shut_down() {
+            tracing::error!(%error, "the log is not on disk up to its end");
+        }
     }
 }

@@ -105,6 +105,10 @@ impl Drop for Tree {
         if let Err(error) = closed {
             tracing::warn!(%error, "the tree was not closed in order");
         }
+        // Who still reads its pages past redb doesn't know when they are written again.
+        if let Some(database_state) = self.database_state() {
+            database_state.close();
+        }
     }
 }
 

@@ -467,6 +467,8 @@ pub(crate) struct DatabaseState {
     has_failed: AtomicBool,
     /// Another database uses the file now.
     is_detached: AtomicBool,
+    /// The database is closed, and any other may use the file.
+    is_closed: AtomicBool,
 }
 
 impl DatabaseState {
@@ -481,6 +483,16 @@ impl DatabaseState {
             true => Err(io::Error::other("the tree was opened anew")),
             false => Ok(()),
         }
+    }
+
+    /// Notes that the database is closed.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the database is closed.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
     }
 
     /// Refuses all further operations of the database.

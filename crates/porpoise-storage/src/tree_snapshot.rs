@@ -371,6 +371,11 @@ impl TreeSnapshot {
         self.spaces.get(number).map(|space| act(&space.blocks))
     }
 
+    /// Whether a later snapshot has taken the blocks over, or is about to.
+    pub fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::SeqCst)
+    }
+
     /// The cache of the blocks, of this snapshot and of others.
     pub fn cache(&self) -> &Arc<BlockCache> {
         &self.cache

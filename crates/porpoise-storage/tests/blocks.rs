@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use porpoise_storage::{Direction, Options, Snapshot, SpaceId, Store};
+use porpoise_storage::{Direction, Error, Options, Snapshot, SpaceId, Store};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -181,6 +181,41 @@ fn see_whole_rows(store: &Store) {
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+}
+
+#[test]
+fn a_snapshot_of_a_closed_store_reads_nothing_that_another_store_has_written() {
+    const ROWS: u32 = 4000;
+    let folder = tempfile::tempdir().unwrap();
+    let location = Options::path(folder.path().join("store"));
+    let store = with_small_cache(location.clone());
+    let space = store.allocate_space();
+    let write = |store: &Store, byte: u8| {
+        let mut work = store.begin();
+        if byte == 1 {
+            work.create_space(space);
+        }
+        for number in 0..ROWS {
+            work.put(space, &number.to_be_bytes(), &[byte; 150]);
+        }
+        work.commit().unwrap().wait().unwrap();
+        store.checkpoint().unwrap();
+    };
+    write(&store, 1);
+    let old = store.snapshot();
+    let first = 0u32.to_be_bytes();
+    assert_eq!(old.get(space, &first, |row| row[0]).unwrap(), Some(1));
+    store.close().unwrap();
+    let store = with_small_cache(location);
+    for byte in 2..5 {
+        write(&store, byte);
+    }
+    for number in 0..ROWS {
+        match old.get(space, &number.to_be_bytes(), |row| row[0]) {
+            Ok(found) => assert_eq!(found, Some(1)),
+            Err(error) => assert!(matches!(error, Error::Closed), "{error}"),
+        }
+    }
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(crate) struct BlockCache {
     clock: Mutex<VecDeque<(SpaceId, Weak<Block>)>>,
     /// The snapshot whose blocks they are now.
     snapshot: Mutex<Weak<TreeSnapshot>>,
+    /// Held by who evicts.
+    evicting: Mutex<()>,
 }
 
 impl BlockCache {
@@ -39,6 +41,7 @@ impl BlockCache {
             memory,
             clock: Mutex::default(),
             snapshot: Mutex::default(),
+            evicting: Mutex::default(),
         }
     }
 
@@ -78,6 +81,10 @@ impl BlockCache {
     }
 
     fn evict_until_fits(&self) {
+        // One at a time: others would choose as many as this one has to.
+        let Some(_evicting) = self.evicting.try_lock() else {
+            return;
+        };
         let Some(snapshot) = self.snapshot.lock().upgrade() else {
             return;
         };
@@ -123,15 +130,14 @@ impl BlockCache {
         let evicted = snapshot.with_blocks(*space, |of_space| {
             of_space.evict(blocks.iter().map(|(_, block)| block))
         });
-        match evicted {
-            Some(Eviction::Partial) => {
-                let again = blocks.iter();
-                let again = again.map(|(space, block)| (*space, Arc::downgrade(block)));
-                self.clock.lock().extend(again);
-            }
-            Some(Eviction::Complete) | None => {
-                blocks.iter().for_each(|(_, block)| block.mark_evicted());
-            }
+        // Those of a later snapshot may be among them.
+        let is_complete = matches!(evicted, Some(Eviction::Complete) | None);
+        if is_complete && !snapshot.is_retired() {
+            blocks.iter().for_each(|(_, block)| block.mark_evicted());
+        } else {
+            let again = blocks.iter();
+            let again = again.map(|(space, block)| (*space, Arc::downgrade(block)));
+            self.clock.lock().extend(again);
         }
     }
 }

@@ -64,29 +64,60 @@ impl ScanBatch {
     }
 }
 
+/// Where the index has no block.
+pub(super) struct Gap<'k> {
+    /// The key that is looked for.
+    key: &'k [u8],
+    range: FetchRange,
+    /// The first key that the blocks before the key don't cover.
+    floor: BoundaryKey,
+    /// The first key that the next block covers.
+    ceiling: Option<BoundaryKey>,
+}
+
+impl<'k> Gap<'k> {
+    pub fn of(index: &IndexNode, key: &'k [u8], range: FetchRange) -> Gap<'k> {
+        let before = match range {
+            FetchRange::Last => index.last(),
+            _ => index.before(key),
+        };
+        let at = index.at_or_before(key).map(|block| block.low());
+        let ceiling = match range {
+            FetchRange::Last => None,
+            // The key itself may have a block.
+            FetchRange::Below if at == Some(key) => at,
+            _ => index.after(key).map(|block| block.low()),
+        };
+        let floor = before.and_then(|block| block.high()).unwrap_or_default();
+        Gap {
+            key,
+            range,
+            floor: SmallVec::from_slice(floor),
+            ceiling: ceiling.map(SmallVec::from_slice),
+        }
+    }
+}
+
 /// Reads rows from the tree, up to the blocks on either side, into a block.
 ///
 /// While there is room in the cache, a block is as large as it may be, as the whole table is about to
-/// be read. If other blocks have to go for it, it has the rows of one leaf: for a single row, more
-/// would be more reads of the disk, for rows that are wanted no sooner than those that go; and a scan
-/// reads each leaf once.
+/// be read. If other blocks have to go for it, `is_leaf_enough`, and it has the rows of one leaf: for
+/// a single row, more would be more reads of the disk, for rows that are wanted no sooner than those
+/// that go; and a scan reads each leaf once.
 pub(super) fn read_block(
     rows: &SpaceRows,
     memory: &Arc<BlockMemory>,
-    index: &IndexNode,
-    key: &[u8],
-    range: FetchRange,
+    gap: &Gap<'_>,
+    is_leaf_enough: bool,
 ) -> Result<Block> {
     let read = BlockRead {
         memory,
-        index,
-        key,
-        range,
-        fill: Fill::new(key),
+        gap,
+        fill: Fill::new(gap.key),
     };
     match rows {
         SpaceRows::Redb(table) => catch_damage(|| read.block(table)),
-        SpaceRows::Leaves(tree) if memory.is_nearly_used() => match read.leaf(tree)? {
+        SpaceRows::Leaves(tree) if is_leaf_enough => match read.leaf(tree)? {
             Some(block) => Ok(block),
             None => read.block(tree),
         },
@@ -160,53 +191,24 @@ impl RowSource for SpaceTree {
 /// How a block is filled.
 struct BlockRead<'a> {
     memory: &'a Arc<BlockMemory>,
-    index: &'a IndexNode,
-    key: &'a [u8],
-    range: FetchRange,
+    gap: &'a Gap<'a>,
     fill: Fill,
 }
 
-impl<'a> BlockRead<'a> {
-    /// The first key that the blocks before the key don't cover.
-    fn floor(&self) -> &'a [u8] {
-        let before = match self.range {
-            FetchRange::Last => self.index.last(),
-            _ => self.index.before(self.key),
-        };
-        before.and_then(|block| block.high()).unwrap_or_default()
-    }
-
-    /// The first key that the next block covers.
-    fn ceiling(&self) -> Option<&'a [u8]> {
-        match self.range {
-            FetchRange::Last => None,
-            // A block may begin at the key, which is not to be covered.
-            FetchRange::Below
-                if self
-                    .index
-                    .at_or_before(self.key)
-                    .is_some_and(|b| b.low() == self.key) =>
-            {
-                Some(self.key)
-            }
-            _ => self.index.after(self.key).map(|block| block.low()),
-        }
-    }
-
+impl BlockRead<'_> {
     /// A block of the rows of one leaf; `None` if they are too many for a block.
     fn leaf(&self, tree: &SpaceTree) -> Result<Option<Block>> {
-        let leaf = match self.range {
-            FetchRange::From | FetchRange::Around => tree.leaf_of(self.key)?,
-            FetchRange::Below => tree.leaf_before(Some(self.key))?,
+        let leaf = match self.gap.range {
+            FetchRange::From | FetchRange::Around => tree.leaf_of(self.gap.key)?,
+            FetchRange::Below => tree.leaf_before(Some(self.gap.key))?,
             FetchRange::Last => tree.leaf_before(None)?,
         };
         let Some(leaf) = leaf.filter(|leaf| leaf.rows().bytes() <= BUFFER_BYTES_MAX) else {
             return Ok(None);
         };
-        let (floor, ceiling) = (self.floor(), self.ceiling());
         let (leaf_low, leaf_high) = (leaf.low(), leaf.high());
-        let low = floor.max(&leaf_low);
-        let high = match (leaf_high.as_deref(), ceiling) {
+        let low = self.gap.floor.as_slice().max(&leaf_low);
+        let high = match (leaf_high.as_deref(), self.gap.ceiling.as_deref()) {
             (Some(leaf_high), Some(ceiling)) => Some(leaf_high.min(ceiling)),
             (leaf_high, ceiling) => leaf_high.or(ceiling),
         };
@@ -219,14 +221,17 @@ impl<'a> BlockRead<'a> {
 
     /// A block of as many rows as have room.
     fn block(mut self, rows: &impl RowSource) -> Result<Block> {
-        let key = SmallVec::from_slice(self.key);
-        let (before, low) = match self.range {
+        let key = SmallVec::from_slice(self.gap.key);
+        let (before, low) = match self.gap.range {
             FetchRange::From => (ScanBatch::default(), key),
             _ => self.scan_down(rows)?,
         };
-        let (behind, high) = match self.range {
+        let (behind, high) = match self.gap.range {
             FetchRange::From | FetchRange::Around => self.scan_up(rows)?,
-            FetchRange::Below => (ScanBatch::default(), Some(SmallVec::from_slice(self.key))),
+            FetchRange::Below => (
+                ScanBatch::default(),
+                Some(SmallVec::from_slice(self.gap.key)),
+            ),
             FetchRange::Last => (ScanBatch::default(), None),
         };
         let rows = before.rows().rev().chain(behind.rows());
@@ -235,12 +240,12 @@ impl<'a> BlockRead<'a> {
 
     /// The rows before the key, in descending order, and the lowest key that they cover.
     fn scan_down(&mut self, rows: &impl RowSource) -> Result<(ScanBatch, BoundaryKey)> {
-        let bytes_max = match self.range {
+        let bytes_max = match self.gap.range {
             FetchRange::Around => BUFFER_BYTES_MAX / 2,
             _ => BUFFER_BYTES_MAX,
         };
-        let key = (self.range != FetchRange::Last).then_some(self.key);
-        let floor = self.floor();
+        let key = (self.gap.range != FetchRange::Last).then_some(self.gap.key);
+        let floor = &self.gap.floor[..];
         let mut batch = ScanBatch::default();
         let mut is_full = false;
         rows.down(key, floor, &mut |key, value| {
@@ -258,10 +263,10 @@ impl<'a> BlockRead<'a> {
 
     /// The rows from the key on, in ascending order, and the first key that they don't cover.
     fn scan_up(&mut self, rows: &impl RowSource) -> Result<(ScanBatch, Option<BoundaryKey>)> {
-        let ceiling = self.ceiling();
+        let ceiling = self.gap.ceiling.as_deref();
         let mut batch = ScanBatch::default();
         let mut next = None;
-        rows.up(self.key, ceiling, &mut |key, value| {
+        rows.up(self.gap.key, ceiling, &mut |key, value| {
             let fits = self.fill.admits(key, value, BUFFER_BYTES_MAX);
             // The row that was asked for is in it in any case.
             let is_taken = fits || batch.ends.is_empty();
