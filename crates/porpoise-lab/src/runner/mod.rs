@@ -38,6 +38,7 @@ use interruptible::interruptible;
 use measure::{Outcome, RunPlan, measure};
 pub use probe::{Probe, Seen};
 use script::ScriptPlan;
+use server::Filling;
 pub(crate) use server::{Embedded, RunningServer, build};
 use verify::Reference;
 
@@ -212,15 +213,12 @@ impl Runner<'_> {
         };
         let clients = server.options_for(spec, point.way, workload, &folder)?;
         let shown = |what: &str| progress.show(&format!("{head}: filling tables, {what}"));
-        server.load(
-            point.way,
-            &clients,
+        let filling = Filling {
             workload,
-            &experiment.tables,
-            experiment.seed,
-            self.options.stop,
-            shown,
-        )?;
+            tables: &experiment.tables,
+            seed: experiment.seed,
+        };
+        server.load(point.way, &clients, filling, self.options.stop, shown)?;
         Ok(clients)
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::measure::{Outcome, RunPlan, measure};
-use super::server::RunningServer;
+use super::server::{Filling, RunningServer};
 use crate::Way;
 use crate::experiment::{ServerSpec, WarmUp, WorkloadKind, WorkloadSpec};
 use crate::load::{self, Load, Running};
@@ -56,7 +56,12 @@ impl Probe {
             is_fresh: false,
         };
         let tables = [Table { number: 1, rows }];
-        server.load(way, &options, &workload, &tables, 1, stop, |_| {})?;
+        let filling = Filling {
+            workload: &workload,
+            tables: &tables,
+            seed: 1,
+        };
+        server.load(way, &options, filling, stop, |_| {})?;
         Ok(Self {
             server,
             options,

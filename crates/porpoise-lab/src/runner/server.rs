@@ -23,6 +23,16 @@ const LAST_LINES: usize = 10;
 /// How long a server may take to end once it has ended a connection.
 const ENDING: Duration = Duration::from_millis(400);
 
+/// What the tables of a workload are filled with.
+#[derive(Clone, Copy)]
+pub(super) struct Filling<'a> {
+    pub workload: &'a WorkloadSpec,
+    /// Of an OLTP workload.
+    pub tables: &'a [Table],
+    /// The same gives the same rows.
+    pub seed: u64,
+}
+
 /// A server, with what was put into it.
 pub(crate) struct RunningServer {
     process: Process,
@@ -209,9 +219,11 @@ impl RunningServer {
         &mut self,
         way: Way,
         options: &Options,
-        workload: &WorkloadSpec,
-        tables: &[Table],
-        seed: u64,
+        Filling {
+            workload,
+            tables,
+            seed,
+        }: Filling<'_>,
         stop: &AtomicBool,
         mut show: impl FnMut(&str),
     ) -> Result<(), Error> {
