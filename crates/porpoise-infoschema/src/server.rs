@@ -263,7 +263,7 @@ fn engines(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
             text("DEFAULT"),
             text(comment),
             text("YES"),
-            text("NO"),
+            text("YES"),
             text("YES"),
         ],
     )?;

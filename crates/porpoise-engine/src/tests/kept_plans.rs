@@ -40,3 +40,35 @@ fn a_result_is_as_long_as_its_column_is_said_to_be() {
         assert!(longest <= said, "{query}: {longest} of {said}");
     }
 }
+
+/// A column that is called by a literal has another name in the next text.
+#[test]
+fn an_order_by_the_name_of_a_literal_is_that_texts_alone() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT, label VARCHAR(9))");
+    db.run("INSERT INTO t VALUES (2, 'b'), (1, 'a')");
+    assert_eq!(db.rows("SELECT 'id', label FROM t ORDER BY id").len(), 2);
+    assert_eq!(
+        db.rows("SELECT 'xx', label FROM t ORDER BY id"),
+        ["xx|a", "xx|b"]
+    );
+    assert_eq!(db.rows("SELECT 'id' FROM t HAVING id = 'id'").len(), 2);
+    db.fails("SELECT 'xx' FROM t HAVING id = 'id'", 1054);
+    // The same of columns of derived tables, common tables and unions.
+    assert_eq!(db.rows("SELECT xx FROM (SELECT 'xx' FROM t) d").len(), 2);
+    db.fails("SELECT xx FROM (SELECT 'yy' FROM t) d", 1054);
+    let unmerged = "SELECT xx FROM (SELECT 'xx', COUNT(*) FROM t) d";
+    assert_eq!(db.rows(unmerged), ["xx"]);
+    db.fails(&unmerged.replace("'xx'", "'yy'"), 1054);
+    let common = "WITH c AS (SELECT 5, label FROM t) SELECT `5` FROM c";
+    assert_eq!(db.rows(common).len(), 2);
+    db.fails(&common.replace("SELECT 5", "SELECT 6"), 1054);
+    let union = "SELECT 'xx' FROM t UNION SELECT 'bb' ORDER BY xx";
+    assert_eq!(db.rows(union), ["bb", "xx"]);
+    db.fails(&union.replace("'xx'", "'yy'"), 1054);
+    assert_eq!(
+        db.rows("SELECT label FROM (SELECT 'xx', label FROM t) d")
+            .len(),
+        2
+    );
+}

@@ -255,7 +255,8 @@ impl Scope {
         Ok(())
     }
 
-    /// The select list's item with this alias. Items of one name must be the same expression.
+    /// The select list's item with this alias. Columns of one name must be the same one; anything else
+    /// that has the name comes before them.
     pub fn find_alias(&self, name: &str) -> Result<Option<&OutputColumn>> {
         let mut found: Option<&OutputColumn> = None;
         for item in self
@@ -264,6 +265,7 @@ impl Scope {
             .filter(|item| item.name.eq_ignore_ascii_case(name))
         {
             match found {
+                _ if item.expr.as_column().is_none() => return Ok(Some(item)),
                 Some(held) if !held.expr.same_as(&item.expr, &[]) => {
                     return Err(Error::ambiguous_column(name, self.clause));
                 }
@@ -325,6 +327,15 @@ impl Columns {
             Columns::Virtual { table, .. } => table.columns[at].0,
             Columns::Computed { columns, .. } => &columns[at].name,
             Columns::Merged { columns, .. } => &columns[at].name,
+        }
+    }
+
+    /// The piece of the text that a column is called by, if it holds a literal.
+    pub fn name_span(&self, at: usize) -> Option<ast::Span> {
+        match self {
+            Columns::Table { .. } | Columns::Virtual { .. } => None,
+            Columns::Computed { columns, .. } => columns[at].name_span,
+            Columns::Merged { columns, .. } => columns[at].name_span,
         }
     }
 
@@ -489,7 +500,7 @@ impl Binder<'_> {
                 continue;
             }
             if let Some((relation, column)) = scope.find(name)? {
-                self.note_column(name, depth, relation);
+                self.note_column(name, depth, (relation, column));
                 return Ok(self.relation_column(depth, relation, column));
             }
             // A subquery names what the query around it selects.
@@ -504,7 +515,9 @@ impl Binder<'_> {
                     return Err(Error::illegal_reference(name.name.as_str(), why));
                 }
                 scope.check_windows(item)?;
-                return Ok(item.expr.clone());
+                let (expr, name_span) = (item.expr.clone(), item.name_span);
+                self.note_alias(name_span);
+                return Ok(expr);
             }
         }
         if self.scopes.len() > 1 && name.table.is_none() {
@@ -527,8 +540,15 @@ impl Binder<'_> {
         Err(self.unknown_column(name, clause, looked_for, Privilege::Select))
     }
 
-    /// Notes the relation whose column a reference means.
-    pub(super) fn note_column(&mut self, written: &ast::ColumnRef, depth: usize, relation: usize) {
+    /// Notes the column that a reference means.
+    pub(super) fn note_column(
+        &mut self,
+        written: &ast::ColumnRef,
+        depth: usize,
+        (relation, column): (usize, usize),
+    ) {
+        let columns = &self.scopes[depth].relations[relation].columns;
+        self.note_alias(columns.name_span(column));
         if !self.notes_names() {
             return;
         }
@@ -571,6 +591,12 @@ impl Binder<'_> {
         Error::unknown_column(display(name), clause)
     }
 
+    /// Notes that a column of a select list was named. A plan in which that is a piece of the text with a literal in it
+    /// holds for no text with another literal.
+    pub(super) fn note_alias(&mut self, name_span: Option<ast::Span>) {
+        self.cacheable &= name_span.is_none();
+    }
+
     fn resolve_in_having(&mut self, depth: usize, name: &ast::ColumnRef) -> Result<Option<Expr>> {
         let scope = &self.scopes[depth];
         let from = scope.find(name);
@@ -586,7 +612,7 @@ impl Binder<'_> {
             // Inside a subquery of HAVING, columns functionally dependent on the keys are reachable
             // as well.
             if grouped || (selected && (!aliased || name.table.is_some())) {
-                self.note_column(name, depth, relation);
+                self.note_column(name, depth, (relation, column));
                 return Ok(Some(self.relation_column(depth, relation, column)));
             }
         }
@@ -595,7 +621,9 @@ impl Binder<'_> {
             && let Some(item) = scope.find_alias(&name.name)?
         {
             scope.check_windows(item)?;
-            return Ok(Some(item.expr.clone()));
+            let (expr, name_span) = (item.expr.clone(), item.name_span);
+            self.note_alias(name_span);
+            return Ok(Some(expr));
         }
         from.map(|_| None)
     }

@@ -431,7 +431,7 @@ impl Binder<'_> {
             ty: column.expr.ty.clone(),
             nullable: column.expr.nullable,
             strength: computed_strength([&column.expr]),
-            name_span: None,
+            name_span: column.name_span,
         });
         let columns = Columns::Computed {
             slot,
@@ -698,7 +698,7 @@ impl Binder<'_> {
             let bound = self.resolve(name)?;
             return Ok(self.named(bound, expr, span));
         };
-        self.note_column(name, depth, relation);
+        self.note_column(name, depth, (relation, position));
         let mut column = self.output_column(depth, relation, position, usage);
         let relation = &self.scopes[depth].relations[relation];
         if !matches!(relation.columns, Columns::Virtual { table, .. } if table.is_view()) {
@@ -837,12 +837,12 @@ impl Binder<'_> {
                 (None, ast::Expr::Column(name))
                     if name.table.is_none() && self.variable(name).is_none() =>
                 {
-                    match self
-                        .scope()
-                        .find_alias(&name.name)?
-                        .map(|item| item.expr.clone())
-                    {
-                        Some(expr) => expr,
+                    let item = self.scope().find_alias(&name.name)?;
+                    match item.map(|item| (item.expr.clone(), item.name_span)) {
+                        Some((expr, name_span)) => {
+                            self.note_alias(name_span);
+                            expr
+                        }
                         None => self.resolve(name)?,
                     }
                 }
@@ -891,8 +891,9 @@ impl Binder<'_> {
                     if let Some(item) = item {
                         scope.check_windows(item)?;
                     }
-                    match item.map(|item| item.expr.clone()) {
-                        Some(expr) => {
+                    match item.map(|item| (item.expr.clone(), item.name_span)) {
+                        Some((expr, name_span)) => {
+                            self.note_alias(name_span);
                             alias = Some(name.name.0.clone());
                             let mut items = self.scope().items.iter();
                             named =
