@@ -53,7 +53,7 @@ pub(super) struct Unlisted {
 
 /// That a transaction is to lock a space.
 pub(super) struct Escalation {
-    /// It has twice as many locks as that would have needed: it doesn't wait for others any more.
+    /// It has twice as many locks as it should: it doesn't let others go first any more.
     pub is_overdue: bool,
 }
 
@@ -158,7 +158,7 @@ impl HeldLocks {
             false => self.rows_max / PARTS_BEYOND,
         };
         (count > enough).then_some(Escalation {
-            is_overdue: count > enough.saturating_mul(2),
+            is_overdue: unlisted.count / 2 >= self.rows_max,
         })
     }
 
