@@ -649,7 +649,7 @@ impl LockTable {
     /// they are of isn't known: it holds all that it may.
     pub fn retake_spaces(&self, held: &mut HeldLocks, spaces: &[(SpaceId, LockMode)]) {
         for &(space, mode) in spaces {
-            self.spaces.lock(space, held.txn, mode, false);
+            self.spaces.retake(space, held.txn, mode);
             held.add_space(space, mode);
             for shard in &self.shards {
                 shard.0.lock().imply(held.txn, mode);
@@ -772,8 +772,9 @@ impl LockTable {
                 false => Locked::AlreadyHeld,
             }));
         }
-        let is_upgrade = own.is_some();
-        let passes = is_upgrade || mode == LockMode::Absent || entry.queue.is_empty();
+        // What it holds only by its lock on the space was never asked for, perhaps, and isn't counted.
+        let is_upgrade = own.is_some_and(|own| !own.is_implied);
+        let passes = own.is_some() || mode == LockMode::Absent || entry.queue.is_empty();
         if passes && entry.admits(txn, mode) {
             entry.hold(txn, mode);
             let granted = held.granted((space, row), mode, is_upgrade);
@@ -941,10 +942,7 @@ impl LockTable {
             }
             return left > 0;
         }
-        // First, as who comes to a row has a holder of its space hold that, too.
-        for (space, _) in held.take_spaces() {
-            self.spaces.release(space, held.txn);
-        }
+        self.release_spaces(held);
         let Some(shard) = self.shards.get(held.next_shard) else {
             held.unlisted = None;
             return false;
@@ -960,6 +958,14 @@ impl LockTable {
             }
         }
         true
+    }
+
+    /// Releases the spaces that were locked: before the rows, as who comes to a row has a holder of its
+    /// space hold that, too.
+    pub fn release_spaces(&self, held: &mut HeldLocks) {
+        for (space, _) in held.take_spaces() {
+            self.spaces.release(space, held.txn);
+        }
     }
 
     /// Empties the shards in which nobody else holds or waits for a row: to go over a shard from its
@@ -994,22 +1000,23 @@ impl LockTable {
         }
     }
 
-    /// Releases one lock before the others.
+    /// Releases one lock before the others. What is held by a lock on the space stays: it may have
+    /// been asked for before.
     pub fn unlock(&self, held: &mut HeldLocks, (space, key): (SpaceId, &[u8])) {
         let row = RowHash::of(space, key);
-        if held.unlisted.is_some() {
-            // What is held by a lock on the space stays: it may have been asked for before.
-            let is_own = {
-                let shard = self.shards[row.shard()].0.lock();
-                shard.has_own(row, held.txn)
-            };
-            if is_own {
-                held.remove_unlisted();
+        if held.unlisted.is_none() {
+            if let Some(place) = held.rows.iter().rposition(|&known| known == row) {
+                held.rows.swap_remove(place);
                 self.release_row(held.txn, row);
             }
-        } else if let Some(place) = held.rows.iter().rposition(|&known| known == row) {
-            held.rows.swap_remove(place);
-            self.release_row(held.txn, row);
+            return;
+        }
+        let given_back = {
+            let mut shard = self.shards[row.shard()].0.lock();
+            shard.give_back(row, held.txn, held.mode_of_space(space))
+        };
+        if let Some(mode) = given_back {
+            held.remove_unlisted(space, mode);
         }
     }
 

@@ -467,7 +467,7 @@ impl Transaction {
 
     /// Releases a lock that turned out to be of no use: the row that was to be locked doesn't exist
     /// (any more). Only for a lock that was [`Locked::Granted`], with nothing written and nothing
-    /// waited for since. Does nothing where the space is locked.
+    /// waited for since. Where the transaction has locked the space, the row stays locked by that.
     pub fn unlock(&mut self, space: SpaceId, key: &[u8]) {
         self.shared.locks.unlock(&mut self.locks, (space, key));
     }
@@ -550,9 +550,11 @@ impl Transaction {
     pub fn rollback(self) {}
 }
 
-/// Releases the locks of a transaction that has ended, many of them on another thread.
+/// Releases the locks of a transaction that has ended, many of them on another thread. Spaces, of
+/// which there are few, are free when this returns.
 pub(crate) fn release_locks(shared: &Arc<Shared>, mut locks: HeldLocks) {
     shared.locks.hide_writes(&mut locks);
+    shared.locks.release_spaces(&mut locks);
     match locks.len() > LateRelease::LOCKS_MIN {
         true => release_soon(LateRelease {
             shared: Arc::downgrade(shared),

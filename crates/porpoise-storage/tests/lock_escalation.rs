@@ -406,6 +406,96 @@ fn locks_on_spaces_end_with_a_rollback_of_many_locks_too() {
     }
 }
 
+#[test]
+fn a_rollback_has_released_the_space_when_it_returns() {
+    const ROWS: u32 = 60_000;
+    let store = store();
+    let mut ahead = store.begin();
+    for row in 0..1_000_000_u32 {
+        ahead.lock(OTHER_SPACE, &key(row), Exclusive, NOW).unwrap();
+    }
+    let mut many = begin(&store, ROWS as usize);
+    for row in 0..ROWS {
+        many.lock(SPACE, &key(row), Exclusive, NOW).unwrap();
+    }
+    assert_eq!(many.locked_spaces().count(), 1);
+    assert!(many.locks_held() > 20_000);
+    let mut next = store.begin();
+    let busy = next.lock(SPACE, &key(ROWS + 1), Exclusive, NOW);
+    assert_eq!(busy, Err(LockError::Busy));
+    // Their row locks are released later, one transaction's after the other's.
+    ahead.rollback();
+    many.rollback();
+    let free = next.lock(SPACE, &key(ROWS + 1), Exclusive, NOW);
+    assert_eq!(free, Ok(Locked::Granted));
+}
+
+// ── Locks that are given back ────────────────────────────────────────────────────────────────────
+
+#[test]
+fn locks_that_were_given_back_do_not_count() {
+    let store = store();
+    let mut work = begin(&store, 100);
+    // So many that they aren't listed.
+    for row in 0..60 {
+        work.lock(OTHER_SPACE, &key(row), Exclusive, NOW).unwrap();
+    }
+    for row in 0..10_000 {
+        for mode in [Absent, Exclusive] {
+            let granted = work.lock(SPACE, &key(row), mode, NOW);
+            assert_eq!(granted, Ok(Locked::Granted));
+            work.unlock(SPACE, &key(row));
+        }
+    }
+    assert_eq!(store.stats().lock_escalations, 0);
+    assert_eq!(work.locks_held(), 60);
+    let free = store.begin().lock(SPACE, &key(7), Insert, NOW);
+    assert_eq!(free, Ok(Locked::Granted));
+}
+
+#[test]
+fn a_row_that_is_given_back_stays_locked_as_its_space_is() {
+    let store = store();
+    let mut holder = escalated(&store, Shared);
+    // It doesn't lock the space to write.
+    holder.limit_lock_memory(1000 * LOCK_BYTES);
+    let before = holder.locks_held();
+    let mut beside = store.begin();
+    beside.lock(SPACE, &key(7), Absent, NOW).unwrap();
+    // The one has a place by now, the other hasn't.
+    for row in [7, 8] {
+        // It was never asked for: it has to be read.
+        let granted = holder.lock(SPACE, &key(row), Exclusive, NOW);
+        assert_eq!(granted, Ok(Locked::Granted));
+        assert_eq!(holder.locks_held(), before + 1);
+        let waiting = lock_elsewhere(store.begin(), row, Shared);
+        until_waiting(&store, 1);
+        holder.unlock(SPACE, &key(row));
+        let (outcome, reader) = outcome_of(&waiting);
+        assert_eq!(outcome, Ok(Locked::Granted));
+        drop(reader);
+        assert_eq!(holder.locks_held(), before);
+        let busy = store.begin().lock(SPACE, &key(row), Exclusive, NOW);
+        assert_eq!(busy, Err(LockError::Busy));
+    }
+}
+
+#[test]
+fn a_row_of_others_that_is_given_back_is_not_locked_more_than_before() {
+    let store = store();
+    let mut other = store.begin();
+    other.lock(SPACE, &key(7), Exclusive, NOW).unwrap();
+    let mut holder = escalated(&store, Shared);
+    let granted = holder.lock(SPACE, &key(7), Absent, NOW);
+    assert_eq!(granted, Ok(Locked::Granted));
+    holder.unlock(SPACE, &key(7));
+    let busy = holder.lock(SPACE, &key(7), Shared, NOW);
+    assert_eq!(busy, Err(LockError::Busy));
+    drop(other);
+    let busy = store.begin().lock(SPACE, &key(7), Exclusive, NOW);
+    assert_eq!(busy, Err(LockError::Busy));
+}
+
 // ── Prepared transactions ────────────────────────────────────────────────────────────────────────
 
 const PREPARED: SpaceId = SpaceId(0);
@@ -427,6 +517,7 @@ fn a_prepared_transaction_keeps_the_space_across_a_restart() {
     drop(store);
     let store = Store::open(&Options::path(folder.path())).unwrap();
     let mut found = recovered(&store);
+    assert_eq!(store.stats().lock_escalations, 0);
     let mut other = store.begin();
     for row in [5, 1000, 1019] {
         let busy = other.lock(SPACE, &key(row), Shared, NOW);

@@ -46,7 +46,7 @@ pub(crate) struct HeldLocks {
 pub(super) struct Unlisted {
     /// How many rows are locked.
     count: usize,
-    /// How many of them were since they aren't listed any more.
+    /// How many of them were since they aren't listed any more, without those given back.
     by_space: HashMap<(SpaceId, LockMode), usize>,
     spaces: SmallVec<[(SpaceId, LockMode); 2]>,
 }
@@ -97,10 +97,16 @@ impl HeldLocks {
         unlisted.map_or(&[], |unlisted| &unlisted.spaces)
     }
 
+    /// How a space is locked.
+    pub(super) fn mode_of_space(&self, space: SpaceId) -> Option<LockMode> {
+        let mut spaces = self.spaces().iter();
+        let found = spaces.find(|(locked, _)| *locked == space);
+        found.map(|&(_, mode)| mode)
+    }
+
     /// Whether a space is locked in a mode, or a stronger one.
     pub(super) fn has_space(&self, space: SpaceId, mode: LockMode) -> bool {
-        let mut spaces = self.spaces().iter();
-        spaces.any(|&(locked, held)| locked == space && held >= mode)
+        self.mode_of_space(space).is_some_and(|held| held >= mode)
     }
 
     pub(super) fn granted(
@@ -139,10 +145,13 @@ impl HeldLocks {
         })
     }
 
-    /// A row that isn't listed is locked no more.
-    pub(super) fn remove_unlisted(&mut self) {
+    /// A row that isn't listed was given back, which was locked in a mode.
+    pub(super) fn remove_unlisted(&mut self, space: SpaceId, mode: LockMode) {
         if let Some(unlisted) = &mut self.unlisted {
             unlisted.count = unlisted.count.saturating_sub(1);
+            if let Some(of_space) = unlisted.by_space.get_mut(&(space, mode)) {
+                *of_space = of_space.saturating_sub(1);
+            }
         }
     }
 

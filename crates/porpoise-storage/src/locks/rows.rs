@@ -179,18 +179,33 @@ impl Rows {
         }
     }
 
-    /// Whether a transaction holds a row otherwise than by a lock on the space.
-    pub fn has_own(&self, row: RowHash, txn: TxnId) -> bool {
-        let Some(at) = self.position(row) else {
-            return false;
-        };
-        match self.places[at].holder.held() {
-            Held::By(holder, _) => holder == txn,
-            Held::Entry(number) => {
-                let holder = self.entries[number].holder(txn);
-                holder.is_some_and(|holder| !holder.is_implied)
+    /// Gives back a row that a transaction holds otherwise than by a lock on the space, and grants it
+    /// to those who wait for it. One that has locked the space, in the mode `space`, holds the row by
+    /// that from then on. What comes back is how it was held.
+    pub fn give_back(
+        &mut self,
+        row: RowHash,
+        txn: TxnId,
+        space: Option<LockMode>,
+    ) -> Option<LockMode> {
+        match self.places[self.position(row)?].holder.held() {
+            Held::By(holder, mode) if holder == txn => {
+                self.remove(row);
+                Some(mode)
             }
-            Held::Nobody => false,
+            Held::Entry(number) => {
+                let entry = &mut self.entries[number];
+                let own = entry.holder(txn).filter(|own| !own.is_implied)?;
+                entry.holders.retain(|holder| holder.txn != txn);
+                if let Some(space) = space {
+                    // Never more than it had: others may hold the row since before.
+                    entry.hold_implied(txn, space.min(own.mode));
+                }
+                entry.grant_waiters();
+                self.remove_if_free(row);
+                Some(own.mode)
+            }
+            Held::By(..) | Held::Nobody => None,
         }
     }
 

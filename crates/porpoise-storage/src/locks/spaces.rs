@@ -21,6 +21,13 @@
 //! whoever comes to a row after its holder has taken the shard's mutex after it, and whoever came
 //! before has left a place there.
 //!
+//! A counter also hands on what was read and written under a lock. Of a row without a place nothing is
+//! written in its shard, whose mutex therefore orders nothing between one holder of the space and
+//! whoever comes to the row next. Who gives the space back lowers the counter with `Release`, and who
+//! loads it, under the shard's mutex, does so with `Acquire`: where it reads that the space isn't
+//! locked, it comes behind all that the holders have done. Where it reads a count, it takes the mutex
+//! of the spaces, which orders the same.
+//!
 //! Spaces are locked in modes that don't conflict with each other, or not at all: the transaction
 //! goes on with single rows then, and tries again. It does so, too, while somebody waits for the space
 //! who would have to wait for one holder more, for a while.
@@ -35,16 +42,20 @@ use smallvec::SmallVec;
 use super::{LockMode, Outcome, Waiter};
 use crate::{SpaceId, TxnId};
 
-const COUNTERS: usize = 64;
+const COUNTERS: usize = 1024;
+
+/// How many locks there are on the spaces of each counter. They are read with each lock on a row, and
+/// hardly ever written: nothing that is written more often is in their cache lines.
+#[repr(align(128))]
+struct Counters([AtomicU32; COUNTERS]);
 
 type Holders = SmallVec<[(TxnId, LockMode); 2]>;
 
 /// The spaces that are locked.
 pub(super) struct SpaceLocks {
-    /// How many locks there are on the spaces of a counter.
-    counters: [AtomicU32; COUNTERS],
+    counters: Counters,
     spaces: Mutex<HashMap<SpaceId, LockedSpace>>,
-    /// How many were locked, ever.
+    /// How many were locked instead of rows, ever.
     pub escalations: AtomicU64,
 }
 
@@ -113,21 +124,21 @@ impl LockedSpace {
 impl SpaceLocks {
     pub fn new() -> SpaceLocks {
         SpaceLocks {
-            counters: std::array::from_fn(|_| AtomicU32::new(0)),
+            counters: Counters(std::array::from_fn(|_| AtomicU32::new(0))),
             spaces: Mutex::default(),
             escalations: AtomicU64::new(0),
         }
     }
 
     fn counter(&self, space: SpaceId) -> &AtomicU32 {
-        &self.counters[space.0 as usize % COUNTERS]
+        &self.counters.0[space.0 as usize % COUNTERS]
     }
 
     /// Whether the space may be locked: asked under the mutex of a row's shard, which tells the
-    /// truth about that row (see the module's header).
+    /// truth about that row. If it isn't, what its holders have done is seen (see the module's header).
     #[inline]
     pub fn may_be_locked(&self, space: SpaceId) -> bool {
-        self.counter(space).load(Ordering::Relaxed) != 0
+        self.counter(space).load(Ordering::Acquire) != 0
     }
 
     /// Whose a row is that has no place in its shard, whose mutex the caller has.
@@ -149,14 +160,26 @@ impl SpaceLocks {
         }
     }
 
-    /// Locks a space; `false` if others have it in a mode that conflicts, or wait for it and are let
-    /// go first.
+    /// Locks a space instead of its rows; `false` if others have it in a mode that conflicts, or wait
+    /// for it and are let go first.
     pub fn lock(&self, space: SpaceId, txn: TxnId, mode: LockMode, lets_others: bool) -> bool {
         let mut spaces = self.spaces.lock();
         let locked = spaces.entry(space).or_default();
         if !locked.admits(txn, mode) || lets_others && locked.is_awaited(txn, mode) {
             return false;
         }
+        self.add_holder(space, locked, txn, mode);
+        self.escalations.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Has a transaction hold a space as it did before a restart.
+    pub fn retake(&self, space: SpaceId, txn: TxnId, mode: LockMode) {
+        let mut spaces = self.spaces.lock();
+        self.add_holder(space, spaces.entry(space).or_default(), txn, mode);
+    }
+
+    fn add_holder(&self, space: SpaceId, locked: &mut LockedSpace, txn: TxnId, mode: LockMode) {
         match locked.holders.iter_mut().find(|(holder, _)| *holder == txn) {
             Some((_, held)) => *held = (*held).max(mode),
             None => {
@@ -164,8 +187,6 @@ impl SpaceLocks {
                 self.counter(space).fetch_add(1, Ordering::Relaxed);
             }
         }
-        self.escalations.fetch_add(1, Ordering::Relaxed);
-        true
     }
 
     /// Releases a space that a transaction has locked.
@@ -177,7 +198,7 @@ impl SpaceLocks {
         let before = locked.holders.len();
         locked.holders.retain(|(holder, _)| *holder != txn);
         if locked.holders.len() < before {
-            self.counter(space).fetch_sub(1, Ordering::Relaxed);
+            self.counter(space).fetch_sub(1, Ordering::Release);
         }
         locked.wake_waiters();
         if locked.holders.is_empty() {
