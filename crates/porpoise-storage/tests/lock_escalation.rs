@@ -409,25 +409,33 @@ fn locks_on_spaces_end_with_a_rollback_of_many_locks_too() {
 #[test]
 fn a_rollback_has_released_the_space_when_it_returns() {
     const ROWS: u32 = 60_000;
-    let store = store();
-    let mut ahead = store.begin();
-    for row in 0..1_000_000_u32 {
-        ahead.lock(OTHER_SPACE, &key(row), Exclusive, NOW).unwrap();
+    for is_prepared in [false, true] {
+        let store = store();
+        let mut ahead = store.begin();
+        for row in 0..1_000_000_u32 {
+            ahead.lock(OTHER_SPACE, &key(row), Exclusive, NOW).unwrap();
+        }
+        let mut many = begin(&store, ROWS as usize);
+        for row in 0..ROWS {
+            many.lock(SPACE, &key(row), Exclusive, NOW).unwrap();
+        }
+        assert_eq!(many.locked_spaces().count(), 1);
+        assert!(many.locks_held() > 20_000);
+        let mut next = store.begin();
+        let busy = next.lock(SPACE, &key(ROWS + 1), Exclusive, NOW);
+        assert_eq!(busy, Err(LockError::Busy));
+        // Their row locks are released later, one transaction's after the other's.
+        if is_prepared {
+            let many = many.prepare((PREPARED, b"x"), b"").unwrap();
+            ahead.rollback();
+            many.rollback().map_err(|left| left.error).unwrap();
+        } else {
+            ahead.rollback();
+            many.rollback();
+        }
+        let free = next.lock(SPACE, &key(ROWS + 1), Exclusive, NOW);
+        assert_eq!(free, Ok(Locked::Granted));
     }
-    let mut many = begin(&store, ROWS as usize);
-    for row in 0..ROWS {
-        many.lock(SPACE, &key(row), Exclusive, NOW).unwrap();
-    }
-    assert_eq!(many.locked_spaces().count(), 1);
-    assert!(many.locks_held() > 20_000);
-    let mut next = store.begin();
-    let busy = next.lock(SPACE, &key(ROWS + 1), Exclusive, NOW);
-    assert_eq!(busy, Err(LockError::Busy));
-    // Their row locks are released later, one transaction's after the other's.
-    ahead.rollback();
-    many.rollback();
-    let free = next.lock(SPACE, &key(ROWS + 1), Exclusive, NOW);
-    assert_eq!(free, Ok(Locked::Granted));
 }
 
 // ── Locks that are given back ────────────────────────────────────────────────────────────────────
