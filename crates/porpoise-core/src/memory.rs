@@ -44,6 +44,8 @@ pub use porpoise_storage::reclaim::reclaim;
 use crate::error::{Error, Result};
 use crate::temporary_space::{ServerSpace, SessionSpace};
 
+/// The row locks of a transaction have one of so many parts of what a statement may take, at most.
+const ROW_LOCKS: u64 = 8;
 /// How much of each buffer isn't counted.
 const UNCOUNTED_BYTES: usize = 64 << 10;
 /// What a buffer takes of the account at a time, at least.
@@ -403,6 +405,15 @@ impl MemoryAccount {
         let share = self.limit().min(self.pool.limit()) / BUFFERS;
         let own = self.buffers[buffer as usize].load(Ordering::Relaxed);
         usize::try_from(share.min(own))
+            .unwrap_or(usize::MAX)
+            .max(UNCOUNTED_BYTES)
+    }
+
+    /// How much the row locks of a transaction may have, beyond which it locks whole tables and
+    /// indexes instead: in bytes.
+    pub fn row_lock_bytes_max(&self) -> usize {
+        let share = self.limit().min(self.pool.limit()) / ROW_LOCKS;
+        usize::try_from(share)
             .unwrap_or(usize::MAX)
             .max(UNCOUNTED_BYTES)
     }

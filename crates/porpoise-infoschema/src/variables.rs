@@ -151,6 +151,10 @@ fn counters(
         ("Innodb_deadlocks", stats.deadlocks.to_string()),
         ("Innodb_page_size", PAGE_BYTES.to_string()),
         ("Porpoise_commits", stats.commits.to_string()),
+        (
+            "Porpoise_lock_escalations",
+            stats.lock_escalations.to_string(),
+        ),
         ("Porpoise_block_bytes", stats.block_bytes.to_string()),
         ("Porpoise_version_bytes", stats.version_bytes.to_string()),
     ];

@@ -1,7 +1,7 @@
 //! A session's transaction, with what its changes take of the session's memory.
 //!
 //! Storage counts the bytes of memory that a transaction's writes and row locks take; whoever has it write or
-//! lock has them charged. They are given back when it ends, however it ends, and what a rollback to
+//! lock has them charged. It is told how much row locks may take, for which it locks less finely. They are given back when it ends, however it ends, and what a rollback to
 //! a savepoint frees, at once. What COMMIT will take for its log record is charged beforehand:
 //! COMMIT isn't refused.
 
@@ -26,6 +26,7 @@ impl SessionTransaction {
     pub fn begin(shared: &Shared, state: &SessionState) -> SessionTransaction {
         let mut storage = shared.store.begin();
         storage.set_interrupt(Arc::clone(&state.interrupt));
+        storage.limit_lock_memory(state.memory.row_lock_bytes_max());
         SessionTransaction {
             storage,
             charge: Charge::default(),
@@ -47,8 +48,10 @@ impl SessionTransaction {
 
     /// A statement begins, which is not charged for what those before it have written.
     #[inline]
-    pub fn begin_statement(&self) {
+    pub fn begin_statement(&mut self, account: &MemoryAccount) {
         self.charge.hand_down();
+        let bytes = account.row_lock_bytes_max();
+        self.storage.limit_lock_memory(bytes);
     }
 
     /// As [`Transaction::rollback_to`], and gives back what it frees.

@@ -26,8 +26,13 @@
 //!
 //! Transactions wait for other things than rows, too, which are unknown here: at a transaction that
 //! waits for no row the search goes on with [`ExternalWaits`].
+//!
+//! A transaction with very many locks of one space locks the whole space instead (`spaces`). Where
+//! no space is locked, which is nearly always, a lock on a row costs one load more for that.
 
+mod held;
 mod rows;
+mod spaces;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,19 +45,15 @@ use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
+use self::held::Escalation;
+pub(crate) use self::held::HeldLocks;
 use self::rows::Rows;
-use crate::overlay::SharedOverlay;
+use self::spaces::{SpaceLocks, Unlocked};
 use crate::uncommitted::OpenWrites;
 use crate::{LockError, SpaceId, TxnId};
 
 const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 6;
-/// What a lock takes at most: its place in a shard, whose memory doubles as it fills.
-const LOCK_BYTES: usize = 44;
-/// What a transaction's locks take beside that while they are listed.
-const LISTED_BYTES: usize = 16;
-/// So many locks a transaction lists. One with more lists none, and finds them in the shards.
-const LISTED_MAX: usize = 1 << 16;
 /// A transaction that releases so many locks has the shards give memory back.
 const MANY_LOCKS: usize = 4096;
 
@@ -66,7 +67,7 @@ const MANY_LOCKS: usize = 4096;
 /// | `Shared` | `Exclusive`, `Insert` |
 /// | `Exclusive` | `Shared`, `Exclusive`, `Insert` |
 /// | `Insert` | all |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockMode {
     /// The key isn't there, and stays absent while the lock is held. Never waited for: while
     /// another transaction holds the key to insert it, the answer is [`LockError::Busy`].
@@ -86,6 +87,26 @@ impl LockMode {
             (LockMode::Absent, _) => false,
             (_, stronger) => stronger == LockMode::Exclusive,
         }
+    }
+
+    /// As it is written down.
+    pub(crate) fn to_byte(self) -> u8 {
+        match self {
+            LockMode::Absent => 0,
+            LockMode::Shared => 1,
+            LockMode::Exclusive => 2,
+            LockMode::Insert => 3,
+        }
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<LockMode> {
+        Some(match byte {
+            0 => LockMode::Absent,
+            1 => LockMode::Shared,
+            2 => LockMode::Exclusive,
+            3 => LockMode::Insert,
+            _ => return None,
+        })
     }
 }
 
@@ -266,6 +287,13 @@ struct Waiter {
 }
 
 impl Waiter {
+    fn new() -> Arc<Waiter> {
+        Arc::new(Waiter {
+            outcome: Mutex::new(None),
+            woken: Condvar::new(),
+        })
+    }
+
     fn wake(&self, outcome: Outcome) -> bool {
         let mut slot = self.outcome.lock();
         let is_first = slot.is_none();
@@ -284,10 +312,19 @@ struct QueuedRequest {
     waiter: Arc<Waiter>,
 }
 
+/// A transaction that holds a row.
+#[derive(Clone, Copy)]
+struct RowHolder {
+    txn: TxnId,
+    mode: LockMode,
+    /// As it has locked the space, whether it has asked for this row or not.
+    is_implied: bool,
+}
+
 /// The locks of a row with which more than one transaction is concerned.
 #[derive(Default)]
 struct LockEntry {
-    holders: SmallVec<[(TxnId, LockMode); 1]>,
+    holders: SmallVec<[RowHolder; 1]>,
     queue: Queue,
 }
 
@@ -334,33 +371,54 @@ impl Queue {
 impl LockEntry {
     /// Whether nobody else holds the row, or waits for it.
     fn is_only_of(&self, txn: TxnId) -> bool {
-        self.queue.is_empty() && matches!(&*self.holders, [(holder, _)] if *holder == txn)
+        self.queue.is_empty() && matches!(&*self.holders, [holder] if holder.txn == txn)
     }
 
-    fn mode_of(&self, txn: TxnId) -> Option<LockMode> {
-        let found = self.holders.iter().find(|(holder, _)| *holder == txn);
-        found.map(|&(_, mode)| mode)
+    /// Whether nobody waits for the row, or holds it otherwise than by a lock on the space.
+    fn is_free(&self) -> bool {
+        self.queue.is_empty() && self.holders.iter().all(|holder| holder.is_implied)
+    }
+
+    fn holder(&self, txn: TxnId) -> Option<RowHolder> {
+        let found = self.holders.iter().find(|holder| holder.txn == txn);
+        found.copied()
     }
 
     fn admits(&self, txn: TxnId, mode: LockMode) -> bool {
         self.holders
             .iter()
-            .all(|&(holder, held)| holder == txn || !held.conflicts_with(mode))
+            .all(|holder| holder.txn == txn || !holder.mode.conflicts_with(mode))
     }
 
     fn hold(&mut self, txn: TxnId, mode: LockMode) {
-        match self.holders.iter_mut().find(|(holder, _)| *holder == txn) {
-            Some((_, held)) => *held = (*held).max(mode),
-            None => self.holders.push((txn, mode)),
+        match self.holders.iter_mut().find(|holder| holder.txn == txn) {
+            Some(holder) if holder.mode >= mode => {}
+            Some(holder) => {
+                holder.mode = mode;
+                holder.is_implied = false;
+            }
+            None => self.holders.push(RowHolder {
+                txn,
+                mode,
+                is_implied: false,
+            }),
+        }
+    }
+
+    /// Has a transaction that has locked the space hold the row, beside others.
+    fn hold_implied(&mut self, txn: TxnId, mode: LockMode) {
+        if self.holder(txn).is_none() {
+            self.holders.push(RowHolder {
+                txn,
+                mode,
+                is_implied: true,
+            });
         }
     }
 
     /// Queues a request of a transaction that holds the row in the mode `own`, if it holds it.
     fn enqueue(&mut self, txn: TxnId, mode: LockMode, own: Option<LockMode>) -> Arc<Waiter> {
-        let waiter = Arc::new(Waiter {
-            outcome: Mutex::new(None),
-            woken: Condvar::new(),
-        });
+        let waiter = Waiter::new();
         let request = QueuedRequest {
             txn,
             mode,
@@ -423,8 +481,8 @@ impl LockEntry {
         found.holders = self
             .holders
             .iter()
-            .filter(|&&(holder, held)| holder != txn && waits_for(held))
-            .map(|&(holder, _)| holder)
+            .filter(|holder| holder.txn != txn && waits_for(holder.mode))
+            .map(|holder| holder.txn)
             .collect();
         found
     }
@@ -434,21 +492,66 @@ impl LockEntry {
 struct Blockers {
     holders: SmallVec<[TxnId; 8]>,
     is_start_ahead: bool,
-    /// The row that the transaction waits for, if it waits for one.
-    row: Option<RowHash>,
+    /// What the transaction waits for, if it is known here.
+    waits_for: Option<Lockable>,
 }
 
-/// A transaction on a cycle of waits, and the row that it waited for when the cycle was found.
+/// What a transaction may wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lockable {
+    Row(RowHash),
+    /// A row of a space that another transaction has locked.
+    Space(SpaceId),
+}
+
+/// A transaction on a cycle of waits, and what it waited for when the cycle was found.
 struct CycleLink {
     txn: TxnId,
-    row: Option<RowHash>,
+    waits_for: Option<Lockable>,
 }
 
 /// What a waiting transaction waits for, and what its rollback would cost.
 struct Waiting {
-    row: RowHash,
+    lockable: Lockable,
     weight: usize,
     waiter: Arc<Waiter>,
+}
+
+/// A request for a row, as it was made.
+#[derive(Clone, Copy)]
+struct Request {
+    row: RowHash,
+    space: SpaceId,
+    txn: TxnId,
+    mode: LockMode,
+    wait: Wait,
+    weight: usize,
+}
+
+impl Request {
+    /// How long to wait for what isn't granted at once.
+    fn timeout(self) -> Result<Duration, LockError> {
+        match self.wait {
+            Wait::Timeout(timeout) if self.mode != LockMode::Absent => Ok(timeout),
+            Wait::Timeout(_) | Wait::NoWait => Err(LockError::Busy),
+        }
+    }
+}
+
+/// What came of a request at once.
+enum Answer {
+    Locked(Locked),
+    Queued(Queued),
+    /// What was in its way isn't any more.
+    Again,
+}
+
+/// A request that waits.
+struct Queued {
+    lockable: Lockable,
+    waiter: Arc<Waiter>,
+    timeout: Duration,
+    is_upgrade: bool,
 }
 
 #[repr(align(64))]
@@ -457,6 +560,7 @@ struct Shard(Mutex<Rows>);
 
 pub(crate) struct LockTable {
     shards: [Shard; SHARDS],
+    spaces: SpaceLocks,
     waiting: Mutex<HashMap<TxnId, Waiting>>,
     hook: ArcSwapOption<WaitHook>,
     external: ArcSwapOption<ExternalWaits>,
@@ -464,64 +568,6 @@ pub(crate) struct LockTable {
     pub open_writes: OpenWrites,
     pub waits: AtomicU64,
     pub deadlocks: AtomicU64,
-}
-
-/// The locks of one transaction.
-pub(crate) struct HeldLocks {
-    txn: TxnId,
-    rows: SmallVec<[RowHash; 8]>,
-    /// How many there are, if they are too many to be listed.
-    unlisted: Option<usize>,
-    /// Those in the shards before this one are released.
-    next_shard: usize,
-    /// Its writes are among [`LockTable::open_writes`].
-    has_writes: bool,
-}
-
-impl HeldLocks {
-    pub fn none(txn: TxnId) -> HeldLocks {
-        HeldLocks {
-            txn,
-            rows: SmallVec::new(),
-            unlisted: None,
-            next_shard: 0,
-            has_writes: false,
-        }
-    }
-
-    /// The transaction begins to write: until its locks are released, those who read what isn't
-    /// committed find its writes there.
-    pub fn note_writes(&mut self, table: &LockTable, writes: &Arc<SharedOverlay>) {
-        self.has_writes = true;
-        table.open_writes.add(self.txn, Arc::clone(writes));
-    }
-
-    pub fn len(&self) -> usize {
-        self.unlisted.unwrap_or(self.rows.len())
-    }
-
-    pub fn held_bytes(&self) -> usize {
-        self.len() * LOCK_BYTES + self.rows.len() * LISTED_BYTES
-    }
-
-    fn granted(&mut self, row: RowHash, is_upgrade: bool) -> Locked {
-        if is_upgrade {
-            return Locked::Upgraded;
-        }
-        self.add(row);
-        Locked::Granted
-    }
-
-    fn add(&mut self, row: RowHash) {
-        match &mut self.unlisted {
-            Some(count) => *count += 1,
-            None if self.rows.len() < LISTED_MAX => self.rows.push(row),
-            None => {
-                self.unlisted = Some(self.rows.len() + 1);
-                self.rows = SmallVec::new();
-            }
-        }
-    }
 }
 
 /// A row that a transaction has locked, as it is written down.
@@ -537,31 +583,33 @@ impl LockedRow {
     pub fn to_bytes(self) -> [u8; LockedRow::BYTES] {
         let mut bytes = [0; LockedRow::BYTES];
         bytes[..8].copy_from_slice(&self.row.0.to_le_bytes());
-        bytes[8] = match self.mode {
-            LockMode::Absent => 0,
-            LockMode::Shared => 1,
-            LockMode::Exclusive => 2,
-            LockMode::Insert => 3,
-        };
+        bytes[8] = self.mode.to_byte();
         bytes
     }
 
     pub fn from_bytes(bytes: &[u8; LockedRow::BYTES]) -> Option<LockedRow> {
         let (row, mode) = bytes.split_first_chunk()?;
-        let mode = match mode {
-            [0] => LockMode::Absent,
-            [1] => LockMode::Shared,
-            [2] => LockMode::Exclusive,
-            [3] => LockMode::Insert,
-            _ => return None,
-        };
+        let mode = LockMode::from_byte(*mode.first()?)?;
         let row = RowHash(u64::from_le_bytes(*row));
         Some(LockedRow { row, mode })
     }
 }
 
 impl LockTable {
-    /// The rows that a transaction has locked.
+    pub fn new() -> LockTable {
+        LockTable {
+            shards: std::array::from_fn(|_| Shard::default()),
+            spaces: SpaceLocks::new(),
+            waiting: Mutex::default(),
+            hook: ArcSwapOption::empty(),
+            external: ArcSwapOption::empty(),
+            open_writes: OpenWrites::default(),
+            waits: AtomicU64::new(0),
+            deadlocks: AtomicU64::new(0),
+        }
+    }
+
+    /// The rows that a transaction has locked one by one.
     pub fn rows_of(&self, held: &HeldLocks) -> Vec<LockedRow> {
         let locked = |rows: &Rows, row: RowHash| {
             let mode = rows.mode_of(row, held.txn)?;
@@ -581,7 +629,8 @@ impl LockTable {
         self.shards.iter().flat_map(of_shard).collect()
     }
 
-    /// Has a transaction hold rows as one did before a restart, when nobody else holds any.
+    /// Has a transaction hold rows as one did before a restart, when nobody else holds any but those
+    /// that are taken again, too.
     pub fn retake(&self, txn: TxnId, rows: &[LockedRow]) -> HeldLocks {
         let mut held = HeldLocks::none(txn);
         for &LockedRow { row, mode } in rows {
@@ -594,15 +643,17 @@ impl LockTable {
         held
     }
 
-    pub fn new() -> LockTable {
-        LockTable {
-            shards: std::array::from_fn(|_| Shard::default()),
-            waiting: Mutex::default(),
-            hook: ArcSwapOption::empty(),
-            external: ArcSwapOption::empty(),
-            open_writes: OpenWrites::default(),
-            waits: AtomicU64::new(0),
-            deadlocks: AtomicU64::new(0),
+    /// As [`LockTable::retake`], for spaces that were locked; when all rows are taken again.
+    ///
+    /// Others may have locked rows beside it, once it was written down what it holds. Which space
+    /// they are of isn't known: it holds all that it may.
+    pub fn retake_spaces(&self, held: &mut HeldLocks, spaces: &[(SpaceId, LockMode)]) {
+        for &(space, mode) in spaces {
+            self.spaces.retake(space, held.txn, mode);
+            held.add_space(space, mode);
+            for shard in &self.shards {
+                shard.0.lock().imply(held.txn, mode);
+            }
         }
     }
 
@@ -623,6 +674,11 @@ impl LockTable {
         self.waiting.lock().len()
     }
 
+    /// How many times a transaction has locked a space instead of its rows.
+    pub fn escalations(&self) -> u64 {
+        self.spaces.escalations.load(Ordering::Relaxed)
+    }
+
     pub fn lock(
         &self,
         held: &mut HeldLocks,
@@ -632,55 +688,166 @@ impl LockTable {
         weight: usize,
         interrupt: &Interrupt,
     ) -> Result<Locked, LockError> {
-        let row = RowHash::of(space, key);
-        let txn = held.txn;
-        let (waiter, timeout, is_upgrade) = {
-            let mut shard = self.shards[row.shard()].0.lock();
-            match shard.hold_alone(row, txn, mode) {
-                Some(Locked::Granted) => return Ok(held.granted(row, false)),
-                Some(locked) => return Ok(locked),
-                None => {}
-            }
-            let entry = shard.entry(row);
-            let own = entry.mode_of(txn);
-            if own.is_some_and(|own| own >= mode) {
-                return Ok(Locked::AlreadyHeld);
-            }
-            let is_upgrade = own.is_some();
-            let passes = is_upgrade || mode == LockMode::Absent || entry.queue.is_empty();
-            if passes && entry.admits(txn, mode) {
-                entry.hold(txn, mode);
-                return Ok(held.granted(row, is_upgrade));
-            }
-            let timeout = match wait {
-                Wait::Timeout(timeout) if mode != LockMode::Absent => timeout,
-                Wait::Timeout(_) | Wait::NoWait => return Err(LockError::Busy),
-            };
-            let waiter = entry.enqueue(txn, mode, own);
-            self.waiting.lock().insert(
-                txn,
-                Waiting {
-                    row,
-                    weight,
-                    waiter: Arc::clone(&waiter),
-                },
-            );
-            (waiter, timeout, is_upgrade)
+        let request = Request {
+            row: RowHash::of(space, key),
+            space,
+            txn: held.txn,
+            mode,
+            wait,
+            weight,
         };
+        let mut deadline = None;
+        let locked = loop {
+            let queued = match self.request(held, request)? {
+                Answer::Locked(locked) => break locked,
+                Answer::Queued(queued) => queued,
+                Answer::Again => continue,
+            };
+            // A timeout beyond the clock's range is no timeout.
+            let deadline =
+                *deadline.get_or_insert_with(|| Instant::now().checked_add(queued.timeout));
+            self.wait(held.txn, &queued, deadline, interrupt)?;
+            if let Lockable::Row(row) = queued.lockable {
+                break held.granted((space, row), mode, queued.is_upgrade);
+            }
+        };
+        if locked == Locked::Granted
+            && let Some(Escalation { is_overdue }) = held.escalation(space, mode)
+            && self.spaces.lock(space, held.txn, mode, !is_overdue)
+        {
+            held.add_space(space, mode);
+        }
+        Ok(locked)
+    }
+
+    /// Locks a row if that can be done at once, and gets in line for it otherwise.
+    fn request(&self, held: &mut HeldLocks, request: Request) -> Result<Answer, LockError> {
+        let Request {
+            row,
+            space,
+            txn,
+            mode,
+            ..
+        } = request;
+        let mut shard = self.shards[row.shard()].0.lock();
+        if self.spaces.may_be_locked(space) && !shard.has(row) {
+            let holders = match held.has_space(space, mode) {
+                true => Unlocked::Own,
+                false => self.spaces.holders_of_unlocked(space, txn, mode),
+            };
+            match holders {
+                Unlocked::Free => {}
+                // Not asked for before, perhaps: the caller is to look at the row now.
+                Unlocked::Own => return Ok(Answer::Locked(Locked::Granted)),
+                Unlocked::Beside(others) => {
+                    let entry = shard.entry(row);
+                    for (other, mode) in others {
+                        entry.hold_implied(other, mode);
+                    }
+                    entry.hold(txn, mode);
+                    let granted = held.granted((space, row), mode, false);
+                    return Ok(Answer::Locked(granted));
+                }
+                Unlocked::Taken => {
+                    drop(shard);
+                    return self.queue_for_space(request);
+                }
+            }
+        }
+        match shard.hold_alone(row, txn, mode) {
+            Some(Locked::Granted) => {
+                let granted = held.granted((space, row), mode, false);
+                return Ok(Answer::Locked(granted));
+            }
+            Some(locked) => return Ok(Answer::Locked(locked)),
+            None => {}
+        }
+        let entry = shard.entry(row);
+        let own = entry.holder(txn);
+        if let Some(own) = own
+            && own.mode >= mode
+        {
+            return Ok(Answer::Locked(match own.is_implied {
+                true => Locked::Granted,
+                false => Locked::AlreadyHeld,
+            }));
+        }
+        // What it holds only by its lock on the space was never asked for, perhaps, and isn't counted.
+        let is_upgrade = own.is_some_and(|own| !own.is_implied);
+        let passes = own.is_some() || mode == LockMode::Absent || entry.queue.is_empty();
+        if passes && entry.admits(txn, mode) {
+            entry.hold(txn, mode);
+            let granted = held.granted((space, row), mode, is_upgrade);
+            return Ok(Answer::Locked(granted));
+        }
+        let timeout = request.timeout()?;
+        let waiter = entry.enqueue(txn, mode, own.map(|own| own.mode));
+        let lockable = Lockable::Row(row);
+        self.note_wait(request, lockable, &waiter);
+        Ok(Answer::Queued(Queued {
+            lockable,
+            waiter,
+            timeout,
+            is_upgrade,
+        }))
+    }
+
+    /// Gets in line for a row that others hold by their locks on its space.
+    #[cold]
+    fn queue_for_space(&self, request: Request) -> Result<Answer, LockError> {
+        let Request {
+            space, txn, mode, ..
+        } = request;
+        let timeout = request.timeout()?;
+        let lockable = Lockable::Space(space);
+        let begin = |waiter: &Arc<Waiter>| self.note_wait(request, lockable, waiter);
+        let Some(waiter) = self.spaces.enqueue(space, txn, mode, begin) else {
+            return Ok(Answer::Again);
+        };
+        Ok(Answer::Queued(Queued {
+            lockable,
+            waiter,
+            timeout,
+            is_upgrade: false,
+        }))
+    }
+
+    fn note_wait(&self, request: Request, lockable: Lockable, waiter: &Arc<Waiter>) {
+        let waiting = Waiting {
+            lockable,
+            weight: request.weight,
+            waiter: Arc::clone(waiter),
+        };
+        self.waiting.lock().insert(request.txn, waiting);
+    }
+
+    /// Sleeps until what was queued is granted.
+    fn wait(
+        &self,
+        txn: TxnId,
+        queued: &Queued,
+        deadline: Option<Instant>,
+        interrupt: &Interrupt,
+    ) -> Result<(), LockError> {
         self.waits.fetch_add(1, Ordering::Relaxed);
         self.resolve_deadlock(txn);
-        let outcome = self.sleep(&waiter, timeout, interrupt);
+        let outcome = self.sleep(&queued.waiter, deadline, interrupt);
         self.waiting.lock().remove(&txn);
         match outcome {
-            Outcome::Granted => Ok(held.granted(row, is_upgrade)),
+            Outcome::Granted => Ok(()),
             Outcome::Refused(error) => {
-                self.leave_queue(row, &waiter);
+                self.leave_queue(queued.lockable, &queued.waiter);
                 Err(error)
             }
         }
     }
 
-    fn sleep(&self, waiter: &Arc<Waiter>, timeout: Duration, interrupt: &Interrupt) -> Outcome {
+    fn sleep(
+        &self,
+        waiter: &Arc<Waiter>,
+        deadline: Option<Instant>,
+        interrupt: &Interrupt,
+    ) -> Outcome {
         *interrupt.waiting.lock() = Some(Arc::clone(waiter));
         if interrupt.is_set() {
             waiter.wake(Outcome::Refused(LockError::Interrupted));
@@ -692,9 +859,7 @@ impl LockTable {
         if let Some(hook) = &hook {
             hook(WaitPhase::Begin);
         }
-        // A timeout beyond the clock's range is no timeout.
         let began = Instant::now();
-        let deadline = began.checked_add(timeout);
         let outcome = {
             let mut outcome = waiter.outcome.lock();
             loop {
@@ -734,7 +899,11 @@ impl LockTable {
         }
     }
 
-    fn leave_queue(&self, row: RowHash, waiter: &Arc<Waiter>) {
+    fn leave_queue(&self, lockable: Lockable, waiter: &Arc<Waiter>) {
+        let row = match lockable {
+            Lockable::Row(row) => row,
+            Lockable::Space(space) => return self.spaces.leave(space, waiter),
+        };
         let mut shard = self.shards[row.shard()].0.lock();
         if let Some(entry) = shard.get_mut(row) {
             entry.queue.retain(|w| !Arc::ptr_eq(&w.waiter, waiter));
@@ -773,6 +942,7 @@ impl LockTable {
             }
             return left > 0;
         }
+        self.release_spaces(held);
         let Some(shard) = self.shards.get(held.next_shard) else {
             held.unlisted = None;
             return false;
@@ -788,6 +958,14 @@ impl LockTable {
             }
         }
         true
+    }
+
+    /// Releases the spaces that were locked: before the rows, as who comes to a row has a holder of its
+    /// space hold that, too.
+    pub fn release_spaces(&self, held: &mut HeldLocks) {
+        for (space, _) in held.take_spaces() {
+            self.spaces.release(space, held.txn);
+        }
     }
 
     /// Empties the shards in which nobody else holds or waits for a row: to go over a shard from its
@@ -822,23 +1000,24 @@ impl LockTable {
         }
     }
 
-    /// Releases one lock before the others.
+    /// Releases one lock before the others. What is held by a lock on the space stays: it may have
+    /// been asked for before.
     pub fn unlock(&self, held: &mut HeldLocks, (space, key): (SpaceId, &[u8])) {
         let row = RowHash::of(space, key);
-        if let Some(count) = &mut held.unlisted {
-            if self.holds(held.txn, row) {
-                *count = count.saturating_sub(1);
+        if held.unlisted.is_none() {
+            if let Some(place) = held.rows.iter().rposition(|&known| known == row) {
+                held.rows.swap_remove(place);
                 self.release_row(held.txn, row);
             }
-        } else if let Some(place) = held.rows.iter().rposition(|&known| known == row) {
-            held.rows.swap_remove(place);
-            self.release_row(held.txn, row);
+            return;
         }
-    }
-
-    fn holds(&self, txn: TxnId, row: RowHash) -> bool {
-        let shard = self.shards[row.shard()].0.lock();
-        shard.mode_of(row, txn).is_some()
+        let given_back = {
+            let mut shard = self.shards[row.shard()].0.lock();
+            shard.give_back(row, held.txn, held.mode_of_space(space))
+        };
+        if let Some(mode) = given_back {
+            held.remove_unlisted(space, mode);
+        }
     }
 
     fn release_row(&self, txn: TxnId, row: RowHash) {
@@ -862,7 +1041,8 @@ impl LockTable {
             // its transactions is about to leave its queue, or has left it and not yet released its
             // locks.
             let is_broken = |link: &CycleLink| {
-                has_outcome(link.txn) || waiting.get(&link.txn).map(|wait| wait.row) != link.row
+                has_outcome(link.txn)
+                    || waiting.get(&link.txn).map(|wait| wait.lockable) != link.waits_for
             };
             if cycle.iter().any(is_broken) {
                 drop(waiting);
@@ -883,13 +1063,13 @@ impl LockTable {
                 continue;
             }
             self.deadlocks.fetch_add(1, Ordering::Relaxed);
-            let (row, waiter) = (victim.row, Arc::clone(&victim.waiter));
+            let (lockable, waiter) = (victim.lockable, Arc::clone(&victim.waiter));
             drop(waiting);
             if victim_txn == start {
                 return;
             }
             // It must leave the queue at once, or the next search would find it again.
-            self.leave_queue(row, &waiter);
+            self.leave_queue(lockable, &waiter);
         }
     }
 
@@ -899,7 +1079,7 @@ impl LockTable {
         let first = self.blockers_of(start, start);
         let mut path = vec![CycleLink {
             txn: start,
-            row: first.row,
+            waits_for: first.waits_for,
         }];
         // For each transaction of the path, its blockers that are still to be visited.
         let mut frames = vec![first.holders];
@@ -916,7 +1096,7 @@ impl LockTable {
                 let blockers = self.blockers_of(next, start);
                 path.push(CycleLink {
                     txn: next,
-                    row: blockers.row,
+                    waits_for: blockers.waits_for,
                 });
                 if blockers.is_start_ahead {
                     return Some(path);
@@ -928,19 +1108,25 @@ impl LockTable {
     }
 
     fn blockers_of(&self, txn: TxnId, start: TxnId) -> Blockers {
-        let Some(row) = self.waiting.lock().get(&txn).map(|w| w.row) else {
-            let external = self.external.load_full().filter(|_| txn != start);
-            return Blockers {
-                holders: external.map_or_else(SmallVec::new, |external| external(txn).into()),
-                is_start_ahead: false,
-                row: None,
-            };
+        let waits_for = self.waiting.lock().get(&txn).map(|w| w.lockable);
+        let found = match waits_for {
+            None => {
+                let external = self.external.load_full().filter(|_| txn != start);
+                Blockers {
+                    holders: external.map_or_else(SmallVec::new, |external| external(txn).into()),
+                    ..Blockers::default()
+                }
+            }
+            Some(Lockable::Row(row)) => {
+                let shard = self.shards[row.shard()].0.lock();
+                let found = shard.get(row).map(|entry| entry.blockers_of(txn, start));
+                found.unwrap_or_default()
+            }
+            Some(Lockable::Space(space)) => Blockers {
+                holders: self.spaces.blockers_of(space, txn),
+                ..Blockers::default()
+            },
         };
-        let shard = self.shards[row.shard()].0.lock();
-        let found = shard.get(row).map(|entry| entry.blockers_of(txn, start));
-        Blockers {
-            row: Some(row),
-            ..found.unwrap_or_default()
-        }
+        Blockers { waits_for, ..found }
     }
 }

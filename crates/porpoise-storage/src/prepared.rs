@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::RwLock;
 
-use crate::locks::{HeldLocks, LockedRow};
+use crate::locks::{HeldLocks, LockMode, LockedRow};
 use crate::overlay::{Overlay, Savepoint, SharedOverlay};
 use crate::payload::{Operation, decode, encode, put_number, take_bytes, take_number};
 use crate::snapshot::Snapshot;
@@ -32,6 +32,8 @@ use crate::transaction::release_locks;
 use crate::{CommitTs, Direction, Error, Result, SpaceId, Store, TxnId};
 
 const VERSION: u8 = 1;
+/// With spaces that are locked.
+const VERSION_WITH_SPACES: u8 = 2;
 /// A long record is kept as rows of this length.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -207,13 +209,24 @@ impl PreparedTransaction {
     }
 
     fn record(&self) -> Vec<u8> {
-        let mut record = vec![VERSION];
+        let spaces = self.locks.spaces();
+        let mut record = vec![match spaces {
+            [] => VERSION,
+            _ => VERSION_WITH_SPACES,
+        }];
         put_number(&mut record, self.label.len() as u64);
         record.extend_from_slice(&self.label);
         let locks = self.shared.locks.rows_of(&self.locks);
         put_number(&mut record, locks.len() as u64);
         for lock in &locks {
             record.extend_from_slice(&lock.to_bytes());
+        }
+        if !spaces.is_empty() {
+            put_number(&mut record, spaces.len() as u64);
+            for (space, mode) in spaces {
+                put_number(&mut record, u64::from(space.0));
+                record.push(mode.to_byte());
+            }
         }
         record.extend(encode(&self.overlay.0.read(), &self.counters));
         record
@@ -243,24 +256,36 @@ impl Store {
         prefix: &[u8],
     ) -> Result<Vec<PreparedTransaction>> {
         let records = read_records(&self.snapshot(), space, prefix)?;
-        records
-            .into_iter()
-            .map(|(place, record)| {
-                let key = String::from_utf8_lossy(&place.key).into_owned();
-                self.recover(place, &record).ok_or_else(|| Error::Corrupt {
-                    path: self.shared().tree_path.clone().unwrap_or_default(),
-                    offset: 0,
-                    what: format!("the record of the prepared transaction {key:?} makes no sense"),
-                })
+        let recovered = records.into_iter().map(|(place, record)| {
+            let key = String::from_utf8_lossy(&place.key).into_owned();
+            self.recover(place, &record).ok_or_else(|| Error::Corrupt {
+                path: self.shared().tree_path.clone().unwrap_or_default(),
+                offset: 0,
+                what: format!("the record of the prepared transaction {key:?} makes no sense"),
             })
-            .collect()
+        });
+        let mut recovered = recovered.collect::<Result<Vec<_>>>()?;
+        for (prepared, spaces) in &mut recovered {
+            let locks = &self.shared().locks;
+            locks.retake_spaces(&mut prepared.locks, spaces);
+        }
+        Ok(recovered
+            .into_iter()
+            .map(|(prepared, _)| prepared)
+            .collect())
     }
 
-    fn recover(&self, place: Place, record: &[u8]) -> Option<PreparedTransaction> {
+    /// All but the spaces that it had locked.
+    fn recover(
+        &self,
+        place: Place,
+        record: &[u8],
+    ) -> Option<(PreparedTransaction, Vec<(SpaceId, LockMode)>)> {
         let shared = Arc::clone(self.shared());
         let Decoded {
             label,
             rows,
+            locked_spaces,
             overlay,
             counters,
             next_space,
@@ -276,7 +301,7 @@ impl Store {
         if !overlay.0.read().is_empty() {
             locks.note_writes(&shared.locks, &overlay);
         }
-        Some(PreparedTransaction {
+        let prepared = PreparedTransaction {
             shared,
             id,
             place,
@@ -284,7 +309,8 @@ impl Store {
             overlay,
             counters,
             locks,
-        })
+        };
+        Some((prepared, locked_spaces))
     }
 }
 
@@ -325,6 +351,7 @@ fn read_records(
 struct Decoded<'a> {
     label: &'a [u8],
     rows: Vec<LockedRow>,
+    locked_spaces: Vec<(SpaceId, LockMode)>,
     overlay: Overlay,
     counters: Vec<(SpaceId, u64)>,
     /// Above all spaces that it names.
@@ -333,20 +360,25 @@ struct Decoded<'a> {
 
 impl Decoded<'_> {
     fn of(record: &[u8]) -> Option<Decoded<'_>> {
-        let (&VERSION, mut rest) = record.split_first()? else {
+        let (&version, mut rest) = record.split_first()?;
+        if ![VERSION, VERSION_WITH_SPACES].contains(&version) {
             return None;
-        };
+        }
         let label_len = take_number(&mut rest)?;
         let label = take_bytes(&mut rest, label_len)?;
         let locks = take_number(&mut rest)?;
         let locks = take_bytes(&mut rest, locks.checked_mul(LockedRow::BYTES as u64)?)?;
         let (rows, _) = locks.as_chunks::<{ LockedRow::BYTES }>();
+        let rows = rows.iter().map(LockedRow::from_bytes);
+        let rows = rows.collect::<Option<_>>()?;
+        let locked_spaces = match version {
+            VERSION => Vec::new(),
+            _ => take_locked_spaces(&mut rest)?,
+        };
         let mut decoded = Decoded {
             label,
-            rows: rows
-                .iter()
-                .map(LockedRow::from_bytes)
-                .collect::<Option<_>>()?,
+            rows,
+            locked_spaces,
             overlay: Overlay::default(),
             counters: Vec::new(),
             next_space: 0,
@@ -390,6 +422,17 @@ impl Decoded<'_> {
     }
 }
 
+fn take_locked_spaces(rest: &mut &[u8]) -> Option<Vec<(SpaceId, LockMode)>> {
+    let count = take_number(rest)?;
+    let space = |_| {
+        let space = SpaceId(u32::try_from(take_number(rest)?).ok()?);
+        let (&mode, behind) = rest.split_first()?;
+        *rest = behind;
+        Some((space, LockMode::from_byte(mode)?))
+    };
+    (0..count).map(space).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -400,9 +443,11 @@ mod tests {
         #[test]
         fn any_record_is_read_or_refused(bytes: Vec<u8>) {
             let _ = Decoded::of(&bytes);
-            let mut versioned = vec![VERSION];
-            versioned.extend(bytes);
-            let _ = Decoded::of(&versioned);
+            for version in [VERSION, VERSION_WITH_SPACES] {
+                let mut versioned = vec![version];
+                versioned.extend(&bytes);
+                let _ = Decoded::of(&versioned);
+            }
         }
     }
 }

@@ -70,6 +70,9 @@ pub struct Stats {
     pub locks_waiting: u64,
     /// Deadlocks that were found, since the store was opened.
     pub deadlocks: u64,
+    /// How many times a transaction has locked a space instead of very many rows of it, since the
+    /// store was opened.
+    pub lock_escalations: u64,
     /// Writing is refused since a write to the log failed.
     pub is_read_only: bool,
 }
@@ -254,6 +257,7 @@ impl Store {
             lock_waits: shared.locks.waits.load(Ordering::Relaxed),
             locks_waiting: shared.locks.currently_waiting() as u64,
             deadlocks: shared.locks.deadlocks.load(Ordering::Relaxed),
+            lock_escalations: shared.locks.escalations(),
             is_read_only: shared.group.check_writable().is_err(),
         }
     }

@@ -131,7 +131,7 @@ impl Transaction {
         own.is_some_and(|own| own.0.read().large().is_some())
     }
 
-    /// How many rows it has locked.
+    /// How many rows it has locked one by one; see [`limit_lock_memory`](Transaction::limit_lock_memory).
     pub fn locks_held(&self) -> usize {
         self.locks.len()
     }
@@ -143,6 +143,18 @@ impl Transaction {
     #[inline]
     pub fn held_bytes(&self) -> usize {
         self.size.held_bytes + self.locks.held_bytes()
+    }
+
+    /// How many bytes of memory its row locks should take, at most. With half of that in one space it
+    /// locks the space instead: it holds further rows of it, asked for or not, unless another
+    /// transaction has locked them before. What it has already stays as it is.
+    pub fn limit_lock_memory(&mut self, bytes: usize) {
+        self.locks.set_bytes_max(bytes);
+    }
+
+    /// The spaces that it has locked instead of their rows.
+    pub fn locked_spaces(&self) -> impl Iterator<Item = (SpaceId, LockMode)> {
+        self.locks.spaces().iter().copied()
     }
 
     /// What ends this transaction's waits from outside.
@@ -437,7 +449,8 @@ impl Transaction {
     }
 
     /// Locks a row to the end of the transaction, whether there is such a row or not. Fails as
-    /// [`LockError`] says; the transaction is as before then.
+    /// [`LockError`] says; the transaction is as before then. A row that it holds by a lock on the
+    /// space is [`Locked::Granted`] each time.
     pub fn lock(
         &mut self,
         space: SpaceId,
@@ -454,7 +467,7 @@ impl Transaction {
 
     /// Releases a lock that turned out to be of no use: the row that was to be locked doesn't exist
     /// (any more). Only for a lock that was [`Locked::Granted`], with nothing written and nothing
-    /// waited for since.
+    /// waited for since. Where the transaction has locked the space, the row stays locked by that.
     pub fn unlock(&mut self, space: SpaceId, key: &[u8]) {
         self.shared.locks.unlock(&mut self.locks, (space, key));
     }
@@ -537,9 +550,11 @@ impl Transaction {
     pub fn rollback(self) {}
 }
 
-/// Releases the locks of a transaction that has ended, many of them on another thread.
+/// Releases the locks of a transaction that has ended, many of them on another thread. Spaces, of
+/// which there are few, are free when this returns.
 pub(crate) fn release_locks(shared: &Arc<Shared>, mut locks: HeldLocks) {
     shared.locks.hide_writes(&mut locks);
+    shared.locks.release_spaces(&mut locks);
     match locks.len() > LateRelease::LOCKS_MIN {
         true => release_soon(LateRelease {
             shared: Arc::downgrade(shared),

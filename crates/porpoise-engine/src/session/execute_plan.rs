@@ -180,7 +180,7 @@ impl Execution<'_> {
             _ if isolation.refreshes() => storage.forget_view(),
             _ => {}
         }
-        storage.begin_statement();
+        storage.begin_statement(&state.memory);
         let savepoint = storage.savepoint();
         Ok((storage, savepoint))
     }

@@ -20,6 +20,7 @@ mod interrupts;
 mod kept_memory;
 mod kept_plans;
 mod load_separators;
+mod lock_escalation;
 mod lower_case_names;
 mod metadata;
 mod nesting;

@@ -51,8 +51,6 @@ fn a_change_beyond_the_limit_fails_and_is_taken_back() {
         "INSERT INTO sink (filler) SELECT filler FROM items",
         "INSERT INTO items SELECT id, 5, filler FROM items r ON DUPLICATE KEY UPDATE k = items.k + 1",
         "REPLACE INTO items SELECT id, 5, filler FROM items r",
-        "SELECT id FROM items FOR UPDATE",
-        "SELECT id FROM items FOR SHARE",
         "CREATE TABLE made AS SELECT * FROM items",
         "CREATE TABLE made (PRIMARY KEY (id)) SELECT * FROM items",
     ];

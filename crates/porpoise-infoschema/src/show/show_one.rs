@@ -131,11 +131,12 @@ pub fn show_one(context: ShowContext<'_>, show: &ast::Show) -> Result<Option<Row
             check_admin(context.state, Privilege::Process, "")?;
             let stats = context.shared.store.stats();
             let status = format!(
-                "\n=====================================\nTRANSACTIONS\n------------\nCommits {}\nLock waits {}, waiting now {}\nDeadlocks {}\nVersions in memory {} bytes\n",
+                "\n=====================================\nTRANSACTIONS\n------------\nCommits {}\nLock waits {}, waiting now {}\nDeadlocks {}\nTables and indexes locked instead of rows {}\nVersions in memory {} bytes\n",
                 stats.commits,
                 stats.lock_waits,
                 stats.locks_waiting,
                 stats.deadlocks,
+                stats.lock_escalations,
                 stats.version_bytes
             );
             (

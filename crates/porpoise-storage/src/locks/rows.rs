@@ -84,6 +84,11 @@ impl Rows {
         self.table.len()
     }
 
+    /// Whether anybody holds a row, or waits for it.
+    pub fn has(&self, row: RowHash) -> bool {
+        self.position(row).is_some()
+    }
+
     fn position(&self, row: RowHash) -> Option<usize> {
         let is_it = |at: &u32| self.places[*at as usize].row == row;
         let at = self.table.find(spread(row), is_it)?;
@@ -169,8 +174,54 @@ impl Rows {
     pub fn mode_of(&self, row: RowHash, txn: TxnId) -> Option<LockMode> {
         match self.places[self.position(row)?].holder.held() {
             Held::By(holder, mode) => (holder == txn).then_some(mode),
-            Held::Entry(number) => self.entries[number].mode_of(txn),
+            Held::Entry(number) => Some(self.entries[number].holder(txn)?.mode),
             Held::Nobody => None,
+        }
+    }
+
+    /// Gives back a row that a transaction holds otherwise than by a lock on the space, and grants it
+    /// to those who wait for it. One that has locked the space, in the mode `space`, holds the row by
+    /// that from then on. What comes back is how it was held.
+    pub fn give_back(
+        &mut self,
+        row: RowHash,
+        txn: TxnId,
+        space: Option<LockMode>,
+    ) -> Option<LockMode> {
+        match self.places[self.position(row)?].holder.held() {
+            Held::By(holder, mode) if holder == txn => {
+                self.remove(row);
+                Some(mode)
+            }
+            Held::Entry(number) => {
+                let entry = &mut self.entries[number];
+                let own = entry.holder(txn).filter(|own| !own.is_implied)?;
+                entry.holders.retain(|holder| holder.txn != txn);
+                if let Some(space) = space {
+                    // Never more than it had: others may hold the row since before.
+                    entry.hold_implied(txn, space.min(own.mode));
+                }
+                entry.grant_waiters();
+                self.remove_if_free(row);
+                Some(own.mode)
+            }
+            Held::By(..) | Held::Nobody => None,
+        }
+    }
+
+    /// Has a transaction that has locked the space hold, beside others, each row that it may.
+    pub fn imply(&mut self, txn: TxnId, mode: LockMode) {
+        let others = self
+            .places
+            .iter()
+            .filter(|place| match place.holder.held() {
+                Held::By(holder, held) => holder != txn && !held.conflicts_with(mode),
+                Held::Entry(number) => self.entries[number].admits(txn, mode),
+                Held::Nobody => false,
+            });
+        let rows: Vec<RowHash> = others.map(|place| place.row).collect();
+        for row in rows {
+            self.entry(row).hold_implied(txn, mode);
         }
     }
 
@@ -179,7 +230,7 @@ impl Rows {
         let places = self.places.iter();
         let own = places.filter(move |place| match place.holder.held() {
             Held::By(holder, _) => holder == txn,
-            Held::Entry(number) => self.entries[number].mode_of(txn).is_some(),
+            Held::Entry(number) => self.entries[number].holder(txn).is_some(),
             Held::Nobody => false,
         });
         own.map(|place| place.row)
@@ -192,7 +243,7 @@ impl Rows {
             Held::By(holder, _) if holder == txn => self.remove(row),
             Held::Entry(number) => {
                 let entry = &mut self.entries[number];
-                entry.holders.retain(|(holder, _)| *holder != txn);
+                entry.holders.retain(|holder| holder.txn != txn);
                 entry.grant_waiters();
                 self.remove_if_free(row);
             }
@@ -200,10 +251,9 @@ impl Rows {
         }
     }
 
-    /// Forgets a row that nobody holds or waits for.
+    /// Forgets a row that nobody holds or waits for, but for who has locked the space.
     pub fn remove_if_free(&mut self, row: RowHash) {
-        let is_free = |entry: &LockEntry| entry.holders.is_empty() && entry.queue.is_empty();
-        if self.get(row).is_some_and(is_free) {
+        if self.get(row).is_some_and(LockEntry::is_free) {
             self.remove(row);
         }
     }
