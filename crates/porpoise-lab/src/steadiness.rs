@@ -70,7 +70,11 @@ impl fmt::Display for Spread {
             None => formatter.write_str("-"),
             Some(spread) => {
                 let mark = if self.is_wide() { " !" } else { "" };
-                write!(formatter, "{:.0} %{mark}", spread * 100.0)
+                match spread * 100.0 {
+                    percent if percent < 1000.0 => write!(formatter, "{percent:.0} %{mark}"),
+                    // A round may have had nothing at all.
+                    _ => write!(formatter, ">999 %{mark}"),
+                }
             }
         }
     }

@@ -250,9 +250,11 @@ impl RawClient {
             zstd_level: None,
         }
         .write(&mut writer);
-        self.wire.write_all(writer.bytes()).unwrap();
+        // A certificate may be refused when the client believes that the handshake is over.
+        let refused = |error: std::io::Error| (0, error.to_string());
+        self.wire.write_all(writer.bytes()).map_err(refused)?;
         loop {
-            let (sequence, packet) = self.packet().unwrap();
+            let (sequence, packet) = self.packet().map_err(refused)?;
             if let Ok(Some(error)) = ErrPacket::parse(&packet) {
                 return Err((
                     error.number,
