@@ -1,9 +1,9 @@
 //! A session's transaction, with what its changes take of the session's memory.
 //!
 //! Storage counts the bytes of memory that a transaction's writes and row locks take; whoever has it write or
-//! lock has them charged. It is told how much row locks may take, for which it locks less finely. They are given back when it ends, however it ends, and what a rollback to
-//! a savepoint frees, at once. What COMMIT will take for its log record is charged beforehand:
-//! COMMIT isn't refused.
+//! lock has them charged. They are given back when it ends, however it ends, and what a rollback to a
+//! savepoint frees, at once. What COMMIT will take for its log record is charged beforehand: COMMIT
+//! isn't refused. Storage is told how much row locks may take, beyond which it locks whole spaces.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

@@ -35,6 +35,19 @@ const BRANCH: u8 = 2;
 const DEPTH_MAX: u32 = 40;
 const ORDER_MAX: u32 = 20;
 
+/// The first of so many ascending keys that is not below `key`.
+fn first_not_below<'a>(key: &[u8], count: usize, at: impl Fn(usize) -> Option<&'a [u8]>) -> usize {
+    let (mut from, mut to) = (0, count);
+    while from < to {
+        let middle = (from + to) / 2;
+        match at(middle).is_some_and(|found| found < key) {
+            true => from = middle + 1,
+            false => to = middle,
+        }
+    }
+    from
+}
+
 /// A page's number, as redb writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PageRef(pub u64);
@@ -151,15 +164,7 @@ impl<'a> Leaf<'a> {
 
     /// The first row whose key is not below `key`.
     pub fn lower_bound(self, key: &[u8]) -> usize {
-        let (mut from, mut to) = (0, self.count);
-        while from < to {
-            let middle = (from + to) / 2;
-            match self.key(middle).is_some_and(|found| found < key) {
-                true => from = middle + 1,
-                false => to = middle,
-            }
-        }
-        from
+        first_not_below(key, self.count, |number| self.key(number))
     }
 
     fn keys_at(self) -> usize {
@@ -265,15 +270,7 @@ impl<'a> Branch<'a> {
 
     /// The child that has the key, if any has.
     pub fn find(self, key: &[u8]) -> usize {
-        let (mut from, mut to) = (0, self.keys);
-        while from < to {
-            let middle = (from + to) / 2;
-            match self.key(middle).is_some_and(|found| found < key) {
-                true => from = middle + 1,
-                false => to = middle,
-            }
-        }
-        from
+        first_not_below(key, self.keys, |number| self.key(number))
     }
 
     fn ends_at(self) -> usize {
