@@ -783,6 +783,52 @@ fn a_server_that_takes_too_much_memory_is_ended_and_the_run_goes_on() {
 }
 
 #[test]
+fn a_search_that_is_ended_writes_what_it_has_found() {
+    let lab = Laboratory::with(SHORT);
+    let search = [
+        "fuzz",
+        "--ways",
+        "unix",
+        "--statements",
+        "1000000000",
+        "--memory",
+        "8",
+        "--findings",
+        "found",
+        "--quiet",
+    ];
+    let mut child = lab
+        .command(&search)
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    // Its second server follows one that was found to take too much.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut servers = Vec::new();
+    while servers.len() < 2 {
+        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none());
+        servers.extend(children(child.id()));
+        servers.sort_unstable();
+        servers.dedup();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(child.id(), rustix::process::Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains(", not asked again: too much memory: "),
+        "{said}"
+    );
+    let finding = std::fs::read_to_string(lab.folder.path().join("found/finding-001.sql")).unwrap();
+    assert!(
+        finding.contains("-- the run was ended before it was asked again\n"),
+        "{finding}"
+    );
+}
+
+#[test]
 fn a_profile_has_functions_waits_and_flame_graphs_or_says_why_not() {
     let lab = Laboratory::with(SHORT);
     let profile = [

@@ -52,10 +52,15 @@ impl<'p> Course<'p> {
         }
     }
 
+    /// Whether somebody has had enough.
+    pub(super) fn is_ended(&self) -> bool {
+        self.plan.stop.load(Relaxed)
+    }
+
     /// Whether time is up, or somebody has had enough.
     pub(super) fn is_over(&self) -> bool {
         let is_late = |limit| self.began.elapsed() >= limit;
-        self.plan.stop.load(Relaxed) || self.plan.limit.is_some_and(is_late)
+        self.is_ended() || self.plan.limit.is_some_and(is_late)
     }
 
     /// Looks at a server that is asked: at its memory always, at the rest once a second.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::asker::{BY_KEPT_PLAN, Statements};
 use super::reply::Fault;
 use super::statement::Statement;
-use super::{FuzzFinding, FuzzPlan};
+use super::{Again, FuzzFinding, FuzzPlan};
 use crate::Error;
 
 /// Findings of one kind that are kept, to be made smaller.
@@ -94,9 +94,10 @@ pub(super) fn write(
             finding.way, plan.seed, finding.number
         )),
         comment(&format!("found as: {}", finding.original)),
-        match finding.comes_again {
-            true => "",
-            false => "-- it didn't fail when it was asked again, alone\n",
+        match finding.again {
+            Again::Fails => "",
+            Again::Passes => "-- it didn't fail when it was asked again, alone\n",
+            Again::NotAsked => "-- the run was ended before it was asked again\n",
         },
         primers
             .iter()

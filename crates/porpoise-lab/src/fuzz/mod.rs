@@ -78,7 +78,7 @@ pub struct FuzzPlan {
     pub memory_max_bytes: u64,
     /// Where findings are written to.
     pub folder: PathBuf,
-    /// Ends the run when somebody sets it.
+    /// Ends the run when somebody sets it: what was found until then is written as it is.
     pub stop: Arc<AtomicBool>,
     /// Whether to tell on stderr what is going on.
     pub progress: bool,
@@ -97,12 +97,23 @@ pub struct FuzzFinding {
     pub original: String,
     /// What is wrong.
     pub fault: Fault,
-    /// Whether it failed when it was asked again, alone.
-    pub comes_again: bool,
+    /// Whether it was asked again, alone, and failed.
+    pub again: Again,
     /// How many statements were found that fail like it.
     pub times: u64,
     /// The file that it was written to.
     pub file: PathBuf,
+}
+
+/// What came of asking a statement again, alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It failed as before.
+    Fails,
+    /// It didn't fail.
+    Passes,
+    /// The run was ended before.
+    NotAsked,
 }
 
 /// What came of a way in.
@@ -188,10 +199,10 @@ impl fmt::Display for FuzzReport {
                 finding.way,
                 finding.number,
                 finding.times,
-                if finding.comes_again {
-                    ""
-                } else {
-                    ", not alone"
+                match finding.again {
+                    Again::Fails => "",
+                    Again::Passes => ", not alone",
+                    Again::NotAsked => ", not asked again",
                 },
                 finding.fault,
                 finding.sql,

@@ -11,7 +11,7 @@ use super::findings::{self, Findings, Found};
 use super::reply::Fault;
 use super::shrink::shrunk;
 use super::subject::Subject;
-use super::{FuzzFinding, FuzzPlan, FuzzReport, chart};
+use super::{Again, FuzzFinding, FuzzPlan, FuzzReport, chart};
 use crate::{Error, Way};
 
 /// How long a statement is made smaller: each try may cost a server, or a statement's time.
@@ -104,6 +104,9 @@ fn blame(
 ) -> Result<(), Error> {
     let mut is_known = false;
     for &number in suspects {
+        if course.is_ended() {
+            break;
+        }
         let trial = Trial::of(&findings.statement(number));
         let own = subject.attempt(&trial, &mut |pid, _| course.look_aside(pid))?;
         if let Some(own) = own {
@@ -140,7 +143,8 @@ struct Smaller<'p> {
 }
 
 impl Smaller<'_> {
-    /// Makes all smaller, drops what then is the same, and writes the rest to files.
+    /// Makes all smaller, drops what then is the same, and writes the rest to files. A run that is
+    /// ended meanwhile has them written as they are.
     fn make(
         &self,
         subject: &mut Subject<'_>,
@@ -154,11 +158,19 @@ impl Smaller<'_> {
             course.tell(&format!("making finding {} of {count} smaller", at + 1));
             let statement = self.statements.numbered(found.number);
             let (mut failure, deadline) = (None, Instant::now() + SHRINK_MAX);
-            let again =
-                subject.attempt(&Trial::of(&statement), &mut |pid, _| course.look_aside(pid))?;
-            let comes_again = again.is_some_and(|again| again.is_like(&found.fault));
+            let again = match course.is_ended() {
+                true => Again::NotAsked,
+                false => {
+                    let trial = Trial::of(&statement);
+                    let fault = subject.attempt(&trial, &mut |pid, _| course.look_aside(pid))?;
+                    match fault.is_some_and(|fault| fault.is_like(&found.fault)) {
+                        true => Again::Fails,
+                        false => Again::Passes,
+                    }
+                }
+            };
             let (smallest, fault) = shrunk(&statement, &found.fault, |candidate| {
-                if failure.is_some() || Instant::now() > deadline {
+                if failure.is_some() || course.is_ended() || Instant::now() > deadline {
                     return None;
                 }
                 let trial = Trial::of(candidate);
@@ -189,7 +201,7 @@ impl Smaller<'_> {
                 sql: smallest.sql(),
                 original: statement.sql(),
                 fault,
-                comes_again,
+                again,
                 times: found.times,
                 file: self.plan.folder.join(name),
             };
