@@ -84,12 +84,13 @@ impl SpaceBlocks {
     }
 
     /// The block that covers the key (forward), or the keys just below it (backward; `None` is the
-    /// end of all keys).
+    /// end of all keys). `reads_ahead`: those behind it are wanted next.
     pub fn block(
         &self,
         from: &BlockSource<'_>,
         key: Option<&[u8]>,
         direction: Direction,
+        reads_ahead: bool,
     ) -> Result<Arc<Block>> {
         let root = self.root.load();
         let found = match (direction, key) {
@@ -112,7 +113,7 @@ impl SpaceBlocks {
             (Direction::Backward, Some(key)) => (key, FetchRange::Below),
             (Direction::Backward, None) => (&[][..], FetchRange::Last),
         };
-        let gap = Gap::of(&root, key, range);
+        let gap = Gap::of(&root, key, range).of_a_scan(reads_ahead);
         drop(root);
         self.fetch(from, &gap)
     }

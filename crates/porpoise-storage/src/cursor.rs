@@ -32,6 +32,10 @@ use crate::{CommitTs, Direction, Result, SpaceId};
 /// How many rows ahead of the current one a value is prefetched.
 const ROWS_PREFETCHED: usize = 3;
 
+/// Blocks that a cursor has read when it counts as a scan, for which the disk reads ahead: ranges of
+/// some rows have come to their end by then.
+const BLOCKS_OF_RANGES: u32 = 8;
+
 const FIRST_BATCH: usize = 8;
 const BATCH_MAX: usize = 128;
 
@@ -191,6 +195,8 @@ struct TreeRows {
     low: Bound<BoundKey>,
     high: Bound<BoundKey>,
     block: Option<Arc<Block>>,
+    /// How many blocks there were, up to those of a scan.
+    blocks: u32,
     /// The current row, and the rows of the block that are in the range.
     at: usize,
     within: Range<usize>,
@@ -203,6 +209,7 @@ impl TreeRows {
             low: low.map(BoundKey::from_slice),
             high: high.map(BoundKey::from_slice),
             block: None,
+            blocks: 0,
             at: 0,
             within: 0..0,
         }
@@ -265,13 +272,14 @@ impl TreeRows {
             },
         };
         let seeks_key_itself = self.block.is_none() && matches!(high, Bound::Included(_));
+        let is_scan = self.blocks == BLOCKS_OF_RANGES;
         let base = &snapshot.epoch.tree;
         let block = match direction {
             // Rows up to and with a key: the block that covers the key has the last of them.
             Direction::Backward if seeks_key_itself => {
-                base.block(self.space, from, Direction::Forward)?
+                base.block(self.space, from, Direction::Forward, is_scan)?
             }
-            direction => base.block(self.space, from, direction)?,
+            direction => base.block(self.space, from, direction, is_scan)?,
         };
         let Some(block) = block else { return Ok(false) };
         // The blocks may have been replaced: go on exactly where the last one ended.
@@ -292,6 +300,7 @@ impl TreeRows {
         };
         self.within = first..end;
         self.block = Some(block);
+        self.blocks = (self.blocks + 1).min(BLOCKS_OF_RANGES);
         Ok(true)
     }
 }

@@ -4,7 +4,8 @@
 //! which the leaves, each read once and then kept as a block, push out the branches above them; and
 //! what it reads on either side to fill a block are more leaves, each a read of the disk. Here
 //! branches are kept ([`branch_cache`](crate::branch_cache)), and a caller may have the rows of one leaf: then
-//! a row costs one read of 4 KiB.
+//! a row costs one read of 4 KiB. A scan tells the disk which leaves it comes to next: copy-on-write
+//! has put them anywhere in the file, so that the system can't guess them.
 //!
 //! A [`SpaceTree`] is the tree of one commit. The redb transaction that its snapshot holds keeps the
 //! pages from being freed, as long as the redb database is the one that uses the file. After that a
@@ -17,8 +18,10 @@ use smallvec::SmallVec;
 use crate::branch_cache::BranchCache;
 use crate::pages::{Branch, FixedLengths, Leaf, PageLink, PageReader, table_entry};
 use crate::tree_file::{CheckedFile, DatabaseState};
-use crate::{Error, Result};
+use crate::{Direction, Error, Result};
 
+/// Leaves that a scan has the disk begin with at a time.
+const LEAVES_AHEAD: usize = 32;
 /// No tree is deeper.
 const DEPTH_MAX: usize = 40;
 
@@ -113,18 +116,30 @@ impl SpaceTree {
     }
 
     /// The rows from a key on, in ascending order, below `end`.
-    pub fn up<'t>(&'t self, key: &[u8], end: Option<&'t [u8]>) -> Result<RowsUp<'t>> {
+    pub fn up<'t>(
+        &'t self,
+        key: &[u8],
+        end: Option<&'t [u8]>,
+        reads_ahead: bool,
+    ) -> Result<RowsUp<'t>> {
         Ok(RowsUp {
             place: self.seek(Some(key))?,
             end,
+            reads_ahead,
         })
     }
 
     /// The rows before a key (`None`: the end of all keys), in descending order, not below `end`.
-    pub fn down<'t>(&'t self, key: Option<&[u8]>, end: &'t [u8]) -> Result<RowsDown<'t>> {
+    pub fn down<'t>(
+        &'t self,
+        key: Option<&[u8]>,
+        end: &'t [u8],
+        reads_ahead: bool,
+    ) -> Result<RowsDown<'t>> {
         Ok(RowsDown {
             place: self.seek(key)?,
             end,
+            reads_ahead,
         })
     }
 
@@ -251,6 +266,38 @@ impl Place<'_> {
         Ok(false)
     }
 
+    /// For a scan that has come to a leaf: has the disk begin with those that it comes to next, some
+    /// at a time. Leaves of another branch aren't among them.
+    fn read_ahead(&self, direction: Direction) {
+        let Some((bytes, number)) = self.path.last() else {
+            return;
+        };
+        let Some(branch) = Branch::parse(bytes, self.tree.lengths) else {
+            return;
+        };
+        let last = branch.last();
+        let passed = match direction {
+            Direction::Forward => *number,
+            Direction::Backward => last - number.min(&last),
+        };
+        if passed % LEAVES_AHEAD != 0 {
+            return;
+        }
+        let from = match passed {
+            0 => 1,
+            _ => passed + LEAVES_AHEAD,
+        };
+        let leaves = (from..passed + 2 * LEAVES_AHEAD).take_while(|leaf| *leaf <= last);
+        let leaves = leaves.filter_map(|leaf| {
+            branch.child(match direction {
+                Direction::Forward => leaf,
+                Direction::Backward => last - leaf,
+            })
+        });
+        let pages = &self.tree.reader.pages;
+        pages.begin_reading(leaves.map(|link| link.page));
+    }
+
     /// The key that the leaf's keys are not above, and all others behind it are; `None` for the last
     /// leaf.
     fn last_key(&self) -> Option<&[u8]> {
@@ -287,6 +334,11 @@ impl WholeLeaf<'_> {
         self.0.leaf()
     }
 
+    /// For a scan: has the disk begin with the leaves that it comes to next.
+    pub fn read_ahead(&self, direction: Direction) {
+        self.0.read_ahead(direction);
+    }
+
     /// The lowest key that belongs to it.
     pub fn low(&self) -> BoundaryKey {
         self.0.key_before().map(successor).unwrap_or_default()
@@ -303,6 +355,7 @@ pub(crate) struct RowsUp<'t> {
     /// `None` in an empty tree.
     place: Option<Place<'t>>,
     end: Option<&'t [u8]>,
+    reads_ahead: bool,
 }
 
 impl RowsUp<'_> {
@@ -317,6 +370,9 @@ impl RowsUp<'_> {
             if is_end || !place.go_to_next_leaf()? {
                 return Ok(None);
             }
+            if self.reads_ahead {
+                place.read_ahead(Direction::Forward);
+            }
         }
         place.row += 1;
         let row = place.leaf().row(place.row - 1);
@@ -329,6 +385,7 @@ pub(crate) struct RowsDown<'t> {
     /// `None` in an empty tree.
     place: Option<Place<'t>>,
     end: &'t [u8],
+    reads_ahead: bool,
 }
 
 impl RowsDown<'_> {
@@ -341,6 +398,9 @@ impl RowsDown<'_> {
             let is_end = place.key_before().is_none_or(|before| before < self.end);
             if is_end || !place.go_to_leaf_before()? {
                 return Ok(None);
+            }
+            if self.reads_ahead {
+                place.read_ahead(Direction::Backward);
             }
         }
         place.row -= 1;

@@ -22,6 +22,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use twox_hash::XxHash3_128;
 
 use crate::DamagedPlace;
@@ -398,6 +399,26 @@ impl PageReader {
         let mut bytes = vec![0; len as usize * PAGE_BYTES];
         self.file.read_pages(first, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Has the disk begin to read pages, those that lie beside each other at once.
+    pub fn begin_reading(&self, pages: impl Iterator<Item = PageRef>) {
+        let mut extents: SmallVec<[(u64, u64); 64]> = pages.map(|page| self.extent(page)).collect();
+        extents.sort_unstable();
+        let mut run = (0, 0);
+        for (first, len) in extents {
+            if first == run.0 + run.1 {
+                run.1 += len;
+                continue;
+            }
+            if run.1 > 0 {
+                self.file.begin_reading(run.0, run.1);
+            }
+            run = (first, len);
+        }
+        if run.1 > 0 {
+            self.file.begin_reading(run.0, run.1);
+        }
     }
 
     /// The tables of spaces and those of the store's own, by name; `damaged` is called for parts of

@@ -237,6 +237,13 @@ impl CheckedFile {
         Ok(())
     }
 
+    /// Has the disk begin to read pages, from this one on, which are about to be read.
+    pub fn begin_reading(&self, first: u64, count: u64) {
+        let end = page_offset(first + count);
+        let begin = page_offset(first);
+        self.file.begin_reading(begin, end.saturating_sub(begin));
+    }
+
     fn read_run(&self, first: u64, out: &mut [u8]) -> Result<(), DamagedPlace> {
         self.read_raw(first, out)?;
         let (number, place) = checksum_page_of(first);

@@ -338,12 +338,13 @@ impl TreeSnapshot {
         number: SpaceId,
         key: Option<&[u8]>,
         direction: Direction,
+        reads_ahead: bool,
     ) -> Result<Option<Arc<Block>>> {
-        match self.try_block(number, key, direction) {
+        match self.try_block(number, key, direction, reads_ahead) {
             Ok(block) => Ok(block),
-            Err(error) => {
-                self.retry_with_successor(number, error, |next| next.block(number, key, direction))
-            }
+            Err(error) => self.retry_with_successor(number, error, |next| {
+                next.block(number, key, direction, reads_ahead)
+            }),
         }
     }
 
@@ -353,10 +354,14 @@ impl TreeSnapshot {
         number: SpaceId,
         key: Option<&[u8]>,
         direction: Direction,
+        reads_ahead: bool,
     ) -> Result<Option<Arc<Block>>> {
         let space = self.space(number);
         match self.source(number, space)? {
-            Some(source) => space.blocks.block(&source, key, direction).map(Some),
+            Some(source) => {
+                let block = space.blocks.block(&source, key, direction, reads_ahead)?;
+                Ok(Some(block))
+            }
             None => Ok(None),
         }
     }

@@ -7,11 +7,11 @@ use redb::ReadOnlyTable;
 use smallvec::SmallVec;
 
 use super::index::IndexNode;
-use crate::Result;
 use crate::block::{BUFFER_BYTES_MAX, Block, BlockMemory, Fill, build_block};
 use crate::leaves::{BoundaryKey, SpaceTree};
 use crate::tree_file::catch_damage;
 use crate::tree_snapshot::SpaceRows;
+use crate::{Direction, Result};
 
 /// Which rows a block is to be filled with.
 #[derive(Clone, Copy, PartialEq)]
@@ -73,6 +73,8 @@ pub(super) struct Gap<'k> {
     floor: BoundaryKey,
     /// The first key that the next block covers.
     ceiling: Option<BoundaryKey>,
+    /// Whether the rows behind it are wanted next.
+    reads_ahead: bool,
 }
 
 impl<'k> Gap<'k> {
@@ -94,6 +96,15 @@ impl<'k> Gap<'k> {
             range,
             floor: SmallVec::from_slice(floor),
             ceiling: ceiling.map(SmallVec::from_slice),
+            reads_ahead: false,
+        }
+    }
+
+    /// The same, where a scan has come to it that goes on.
+    pub fn of_a_scan(self, reads_ahead: bool) -> Gap<'k> {
+        Gap {
+            reads_ahead,
+            ..self
         }
     }
 }
@@ -132,14 +143,32 @@ type Take<'t> = dyn FnMut(&[u8], &[u8]) -> bool + 't;
 trait RowSource {
     /// Calls `take` with the rows before a key (`None`: the end of all keys) that are not below
     /// `floor`, in descending order.
-    fn down(&self, key: Option<&[u8]>, floor: &[u8], take: &mut Take<'_>) -> Result<()>;
+    fn down(
+        &self,
+        key: Option<&[u8]>,
+        floor: &[u8],
+        reads_ahead: bool,
+        take: &mut Take<'_>,
+    ) -> Result<()>;
 
     /// Calls `take` with the rows from a key on that are below `ceiling`, in ascending order.
-    fn up(&self, key: &[u8], ceiling: Option<&[u8]>, take: &mut Take<'_>) -> Result<()>;
+    fn up(
+        &self,
+        key: &[u8],
+        ceiling: Option<&[u8]>,
+        reads_ahead: bool,
+        take: &mut Take<'_>,
+    ) -> Result<()>;
 }
 
 impl RowSource for ReadOnlyTable<&'static [u8], &'static [u8]> {
-    fn down(&self, key: Option<&[u8]>, floor: &[u8], take: &mut Take<'_>) -> Result<()> {
+    fn down(
+        &self,
+        key: Option<&[u8]>,
+        floor: &[u8],
+        _reads_ahead: bool,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
         if key == Some(floor) {
             return Ok(());
         }
@@ -154,7 +183,13 @@ impl RowSource for ReadOnlyTable<&'static [u8], &'static [u8]> {
         Ok(())
     }
 
-    fn up(&self, key: &[u8], ceiling: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {
+    fn up(
+        &self,
+        key: &[u8],
+        ceiling: Option<&[u8]>,
+        _reads_ahead: bool,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
         let end = ceiling.map_or(Bound::Unbounded, Bound::Excluded);
         for row in self.range::<&[u8]>((Bound::Included(key), end))? {
             let (key, value) = row?;
@@ -167,8 +202,14 @@ impl RowSource for ReadOnlyTable<&'static [u8], &'static [u8]> {
 }
 
 impl RowSource for SpaceTree {
-    fn down(&self, key: Option<&[u8]>, floor: &[u8], take: &mut Take<'_>) -> Result<()> {
-        let mut rows = SpaceTree::down(self, key, floor)?;
+    fn down(
+        &self,
+        key: Option<&[u8]>,
+        floor: &[u8],
+        reads_ahead: bool,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
+        let mut rows = SpaceTree::down(self, key, floor, reads_ahead)?;
         while let Some((key, value)) = rows.next()? {
             if !take(key, value) {
                 break;
@@ -177,8 +218,14 @@ impl RowSource for SpaceTree {
         Ok(())
     }
 
-    fn up(&self, key: &[u8], ceiling: Option<&[u8]>, take: &mut Take<'_>) -> Result<()> {
-        let mut rows = SpaceTree::up(self, key, ceiling)?;
+    fn up(
+        &self,
+        key: &[u8],
+        ceiling: Option<&[u8]>,
+        reads_ahead: bool,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
+        let mut rows = SpaceTree::up(self, key, ceiling, reads_ahead)?;
         while let Some((key, value)) = rows.next()? {
             if !take(key, value) {
                 break;
@@ -206,6 +253,13 @@ impl BlockRead<'_> {
         let Some(leaf) = leaf.filter(|leaf| leaf.rows().bytes() <= BUFFER_BYTES_MAX) else {
             return Ok(None);
         };
+        match self.gap.range {
+            FetchRange::From if self.gap.reads_ahead => leaf.read_ahead(Direction::Forward),
+            FetchRange::Below | FetchRange::Last if self.gap.reads_ahead => {
+                leaf.read_ahead(Direction::Backward);
+            }
+            _ => {}
+        }
         let (leaf_low, leaf_high) = (leaf.low(), leaf.high());
         let low = self.gap.floor.as_slice().max(&leaf_low);
         let high = match (leaf_high.as_deref(), self.gap.ceiling.as_deref()) {
@@ -248,7 +302,7 @@ impl BlockRead<'_> {
         let floor = &self.gap.floor[..];
         let mut batch = ScanBatch::default();
         let mut is_full = false;
-        rows.down(key, floor, &mut |key, value| {
+        rows.down(key, floor, self.gap.reads_ahead, &mut |key, value| {
             is_full = !self.fill.admits(key, value, bytes_max);
             if !is_full {
                 batch.push(key, value);
@@ -266,16 +320,21 @@ impl BlockRead<'_> {
         let ceiling = self.gap.ceiling.as_deref();
         let mut batch = ScanBatch::default();
         let mut next = None;
-        rows.up(self.gap.key, ceiling, &mut |key, value| {
-            let fits = self.fill.admits(key, value, BUFFER_BYTES_MAX);
-            // The row that was asked for is in it in any case.
-            let is_taken = fits || batch.ends.is_empty();
-            match is_taken {
-                true => batch.push(key, value),
-                false => next = Some(SmallVec::from_slice(key)),
-            }
-            is_taken
-        })?;
+        rows.up(
+            self.gap.key,
+            ceiling,
+            self.gap.reads_ahead,
+            &mut |key, value| {
+                let fits = self.fill.admits(key, value, BUFFER_BYTES_MAX);
+                // The row that was asked for is in it in any case.
+                let is_taken = fits || batch.ends.is_empty();
+                match is_taken {
+                    true => batch.push(key, value),
+                    false => next = Some(SmallVec::from_slice(key)),
+                }
+                is_taken
+            },
+        )?;
         Ok((batch, next.or_else(|| ceiling.map(SmallVec::from_slice))))
     }
 }

@@ -1,0 +1,209 @@
+//! What a scan has the disk begin with before it comes there.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::io;
+use std::ops::{Bound, Range};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use porpoise_storage::{
+    Direction, Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode, Options, OsDisk,
+    SpaceId, Store,
+};
+
+const SPACE: SpaceId = SpaceId(1);
+const ROWS: u32 = 30_000;
+const PAGE: u64 = 4096;
+
+/// Tells which pages of the tree were read, and which had been asked for before.
+#[derive(Debug)]
+struct Watched {
+    disk: OsDisk,
+    reads: Arc<Mutex<Reads>>,
+}
+
+#[derive(Debug, Default)]
+struct Reads {
+    begun: HashSet<u64>,
+    begun_twice: usize,
+    read: HashSet<u64>,
+    /// Pages that were asked for before they were read.
+    read_after_begun: usize,
+}
+
+#[derive(Debug)]
+struct WatchedFile {
+    file: Arc<dyn DiskFile>,
+    reads: Arc<Mutex<Reads>>,
+}
+
+fn pages(offset: u64, len: u64) -> Range<u64> {
+    offset / PAGE..(offset + len).div_ceil(PAGE)
+}
+
+impl Disk for Watched {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.open(path, mode)?;
+        if !path.to_string_lossy().contains("tree.redb") {
+            return Ok(file);
+        }
+        let reads = Arc::clone(&self.reads);
+        Ok(Arc::new(WatchedFile { file, reads }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        self.disk.list(folder)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
+        self.disk.metadata(path)
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_folder(path)
+    }
+
+    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFolder>> {
+        self.disk.open_folder(folder)
+    }
+
+    fn free_bytes(&self, path: &Path) -> Option<u64> {
+        self.disk.free_bytes(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<LockOutcome> {
+        self.disk.lock(path)
+    }
+}
+
+impl DiskFile for WatchedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut reads = self.reads.lock().unwrap();
+        for page in pages(offset, bytes.len() as u64) {
+            let is_new = reads.read.insert(page);
+            let was_begun = reads.begun.contains(&page);
+            reads.read_after_begun += usize::from(is_new && was_begun);
+        }
+        self.file.read_at(bytes, offset)
+    }
+
+    fn begin_reading(&self, offset: u64, len: u64) {
+        let mut reads = self.reads.lock().unwrap();
+        for page in pages(offset, len) {
+            let is_new = reads.begun.insert(page);
+            reads.begun_twice += usize::from(!is_new);
+        }
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+/// A store with rows of which nothing is in memory, since it was opened anew.
+fn store(folder: &Path, cache_bytes: usize) -> (Store, Arc<Mutex<Reads>>) {
+    let reads = Arc::new(Mutex::new(Reads::default()));
+    let mut options = Options::path(folder);
+    options.cache_bytes = cache_bytes;
+    options.disk = Arc::new(Watched {
+        disk: OsDisk,
+        reads: Arc::clone(&reads),
+    });
+    let open = || Store::open(&options).unwrap();
+    let filling = open();
+    // Every second row first, so that neighbours don't come to lie beside each other.
+    for part in 0..2 {
+        let mut work = filling.begin();
+        for row in (part..ROWS).step_by(2) {
+            work.put(SPACE, &row.to_be_bytes(), &[row as u8; 120]);
+        }
+        work.commit().unwrap().wait().unwrap();
+        filling.checkpoint().unwrap();
+    }
+    filling.close().unwrap();
+    let store = open();
+    *reads.lock().unwrap() = Reads::default();
+    (store, reads)
+}
+
+fn count(store: &Store, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> usize {
+    let mut rows = store.snapshot().range(SPACE, bounds, direction).unwrap();
+    let mut count = 0;
+    while rows.next().unwrap().is_some() {
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn a_scan_asks_for_leaves_before_it_comes_to_them() {
+    // Of blocks with one leaf each, and of larger ones.
+    for cache_bytes in [128 << 10, 64 << 20] {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let folder = tempfile::tempdir().unwrap();
+            let (store, reads) = store(folder.path(), cache_bytes);
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            assert_eq!(count(&store, all, direction), ROWS as usize);
+            let reads = reads.lock().unwrap();
+            let (read, begun) = (reads.read.len(), reads.begun.len());
+            let leaves = ROWS as usize * 124 / PAGE as usize;
+            assert!(read > leaves, "{read} pages read");
+            assert!(
+                reads.read_after_begun > leaves * 9 / 10,
+                "{} of {read} pages asked for before",
+                reads.read_after_begun
+            );
+            assert!(begun < read + read / 10, "{begun} begun, {read} read");
+            assert!(
+                reads.begun_twice < begun / 10,
+                "{} of {begun} twice",
+                reads.begun_twice
+            );
+        }
+    }
+}
+
+#[test]
+fn reads_of_some_rows_ask_for_no_more() {
+    for cache_bytes in [128 << 10, 64 << 20] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, reads) = store(folder.path(), cache_bytes);
+        for number in 0..500u32 {
+            let key = (number * 7919 % (ROWS - 100)).to_be_bytes();
+            let found = store.snapshot().get(SPACE, &key, |value| value.len());
+            assert_eq!(found.unwrap(), Some(120));
+            let end = (u32::from_be_bytes(key) + 100).to_be_bytes();
+            let hundred = (Bound::Included(&key[..]), Bound::Excluded(&end[..]));
+            for direction in [Direction::Forward, Direction::Backward] {
+                assert_eq!(count(&store, hundred, direction), 100);
+            }
+        }
+        let reads = reads.lock().unwrap();
+        assert!(reads.begun.is_empty() && reads.read.len() > 100);
+    }
+}
