@@ -24,7 +24,8 @@
 //! snapshot before keeps its own index of the blocks for transactions that still read from it,
 //! until the next checkpoint at the latest.
 //!
-//! What was read least recently is evicted first when the memory is used up ([`cache`]).
+//! What was read least recently is evicted first when the memory is used up; of what scans read few
+//! blocks are kept then ([`cache`]).
 
 mod cache;
 mod index;
@@ -84,13 +85,13 @@ impl SpaceBlocks {
     }
 
     /// The block that covers the key (forward), or the keys just below it (backward; `None` is the
-    /// end of all keys). `reads_ahead`: those behind it are wanted next.
+    /// end of all keys). `is_scan`: those behind it are wanted next, and this one perhaps never again.
     pub fn block(
         &self,
         from: &BlockSource<'_>,
         key: Option<&[u8]>,
         direction: Direction,
-        reads_ahead: bool,
+        is_scan: bool,
     ) -> Result<Arc<Block>> {
         let root = self.root.load();
         let found = match (direction, key) {
@@ -113,7 +114,7 @@ impl SpaceBlocks {
             (Direction::Backward, Some(key)) => (key, FetchRange::Below),
             (Direction::Backward, None) => (&[][..], FetchRange::Last),
         };
-        let gap = Gap::of(&root, key, range).of_a_scan(reads_ahead);
+        let gap = Gap::of(&root, key, range).of_a_scan(is_scan);
         drop(root);
         self.fetch(from, &gap)
     }
@@ -125,7 +126,7 @@ impl SpaceBlocks {
         let memory = &from.cache.memory;
         let is_leaf_enough = memory.is_nearly_used() || from.is_retired.load(Ordering::Relaxed);
         let block = Arc::new(read_block(from.rows, memory, gap, is_leaf_enough)?);
-        if block.size() > memory.budget / 16 {
+        if block.size() > memory.budget / 16 || !from.cache.is_worth_keeping(gap.is_scan()) {
             return Ok(block);
         }
         let is_frozen = self.is_frozen.lock();

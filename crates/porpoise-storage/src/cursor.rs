@@ -32,8 +32,8 @@ use crate::{CommitTs, Direction, Result, SpaceId};
 /// How many rows ahead of the current one a value is prefetched.
 const ROWS_PREFETCHED: usize = 3;
 
-/// Blocks that a cursor has read when it counts as a scan, for which the disk reads ahead: ranges of
-/// some rows have come to their end by then.
+/// Blocks that a cursor has read when it counts as a scan, for which the disk reads ahead and few
+/// blocks are kept: ranges of some rows have come to their end by then.
 const BLOCKS_OF_RANGES: u32 = 8;
 
 const FIRST_BATCH: usize = 8;

@@ -338,12 +338,12 @@ impl TreeSnapshot {
         number: SpaceId,
         key: Option<&[u8]>,
         direction: Direction,
-        reads_ahead: bool,
+        is_scan: bool,
     ) -> Result<Option<Arc<Block>>> {
-        match self.try_block(number, key, direction, reads_ahead) {
+        match self.try_block(number, key, direction, is_scan) {
             Ok(block) => Ok(block),
             Err(error) => self.retry_with_successor(number, error, |next| {
-                next.block(number, key, direction, reads_ahead)
+                next.block(number, key, direction, is_scan)
             }),
         }
     }
@@ -354,12 +354,12 @@ impl TreeSnapshot {
         number: SpaceId,
         key: Option<&[u8]>,
         direction: Direction,
-        reads_ahead: bool,
+        is_scan: bool,
     ) -> Result<Option<Arc<Block>>> {
         let space = self.space(number);
         match self.source(number, space)? {
             Some(source) => {
-                let block = space.blocks.block(&source, key, direction, reads_ahead)?;
+                let block = space.blocks.block(&source, key, direction, is_scan)?;
                 Ok(Some(block))
             }
             None => Ok(None),

@@ -18,6 +18,11 @@ const CLOCK_LEN_MIN: usize = 256;
 /// How many blocks are evicted at once: they share the copies of the index's upper nodes.
 const EVICTED_AT_ONCE: usize = 32;
 
+/// Of the blocks that scans read, one of so many is kept once the cache is nearly full. A scan of
+/// more than the cache holds would evict what others read again and again, and be none the faster
+/// next time; a table that is scanned often has its place after some scans.
+const SCANNED_PER_KEPT: usize = 8;
+
 /// Which blocks of all spaces stay in memory: CLOCK, in which a block that was read since the hand
 /// last passed stays for another round.
 pub(crate) struct BlockCache {
@@ -30,6 +35,8 @@ pub(crate) struct BlockCache {
     snapshot: Mutex<Weak<TreeSnapshot>>,
     /// Held by who evicts.
     evicting: Mutex<()>,
+    /// Blocks that scans have read while the cache was nearly full.
+    scanned: AtomicUsize,
 }
 
 impl BlockCache {
@@ -42,7 +49,15 @@ impl BlockCache {
             clock: Mutex::default(),
             snapshot: Mutex::default(),
             evicting: Mutex::default(),
+            scanned: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether to keep a block that was just read.
+    pub(super) fn is_worth_keeping(&self, is_of_a_scan: bool) -> bool {
+        !is_of_a_scan
+            || !self.memory.is_nearly_used()
+            || self.scanned.fetch_add(1, Ordering::Relaxed) % SCANNED_PER_KEPT == 0
     }
 
     /// A loan of nothing yet.

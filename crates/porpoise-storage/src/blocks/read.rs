@@ -73,8 +73,8 @@ pub(super) struct Gap<'k> {
     floor: BoundaryKey,
     /// The first key that the next block covers.
     ceiling: Option<BoundaryKey>,
-    /// Whether the rows behind it are wanted next.
-    reads_ahead: bool,
+    /// Whether a scan has come to it, which wants the rows behind it next.
+    is_scan: bool,
 }
 
 impl<'k> Gap<'k> {
@@ -96,16 +96,17 @@ impl<'k> Gap<'k> {
             range,
             floor: SmallVec::from_slice(floor),
             ceiling: ceiling.map(SmallVec::from_slice),
-            reads_ahead: false,
+            is_scan: false,
         }
     }
 
-    /// The same, where a scan has come to it that goes on.
-    pub fn of_a_scan(self, reads_ahead: bool) -> Gap<'k> {
-        Gap {
-            reads_ahead,
-            ..self
-        }
+    /// The same, if a scan has come to it that goes on.
+    pub fn of_a_scan(self, is_scan: bool) -> Gap<'k> {
+        Gap { is_scan, ..self }
+    }
+
+    pub fn is_scan(&self) -> bool {
+        self.is_scan
     }
 }
 
@@ -254,8 +255,8 @@ impl BlockRead<'_> {
             return Ok(None);
         };
         match self.gap.range {
-            FetchRange::From if self.gap.reads_ahead => leaf.read_ahead(Direction::Forward),
-            FetchRange::Below | FetchRange::Last if self.gap.reads_ahead => {
+            FetchRange::From if self.gap.is_scan => leaf.read_ahead(Direction::Forward),
+            FetchRange::Below | FetchRange::Last if self.gap.is_scan => {
                 leaf.read_ahead(Direction::Backward);
             }
             _ => {}
@@ -302,7 +303,7 @@ impl BlockRead<'_> {
         let floor = &self.gap.floor[..];
         let mut batch = ScanBatch::default();
         let mut is_full = false;
-        rows.down(key, floor, self.gap.reads_ahead, &mut |key, value| {
+        rows.down(key, floor, self.gap.is_scan, &mut |key, value| {
             is_full = !self.fill.admits(key, value, bytes_max);
             if !is_full {
                 batch.push(key, value);
@@ -323,7 +324,7 @@ impl BlockRead<'_> {
         rows.up(
             self.gap.key,
             ceiling,
-            self.gap.reads_ahead,
+            self.gap.is_scan,
             &mut |key, value| {
                 let fits = self.fill.admits(key, value, BUFFER_BYTES_MAX);
                 // The row that was asked for is in it in any case.

@@ -1,4 +1,5 @@
-//! What a scan has the disk begin with before it comes there.
+//! Scans of what isn't in memory: what the disk begins with before they come there, and what they
+//! leave in memory.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -206,4 +207,59 @@ fn reads_of_some_rows_ask_for_no_more() {
         let reads = reads.lock().unwrap();
         assert!(reads.begun.is_empty() && reads.read.len() > 100);
     }
+}
+
+/// How many pages are read by what `act` does.
+fn reads_of(reads: &Mutex<Reads>, act: impl FnOnce()) -> usize {
+    *reads.lock().unwrap() = Reads::default();
+    act();
+    reads.lock().unwrap().read.len()
+}
+
+/// Reads single rows, about one of each leaf, of a part of all.
+fn read_some(store: &Store, rows: Range<u32>) {
+    for row in rows.step_by(20) {
+        let found = store.snapshot().get(SPACE, &row.to_be_bytes(), |v| v.len());
+        assert_eq!(found.unwrap(), Some(120));
+    }
+}
+
+#[test]
+fn a_scan_of_more_than_the_cache_holds_leaves_there_what_is_read_often() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, reads) = store(folder.path(), 1 << 20);
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    // The cache is full of other rows when these come.
+    count(&store, all, Direction::Forward);
+    let some = 12_000..14_000;
+    let cold = reads_of(&reads, || read_some(&store, some.clone()));
+    assert!(cold > 30, "{cold}");
+    for _ in 0..10 {
+        let scan = reads_of(&reads, || {
+            count(&store, all, Direction::Forward);
+        });
+        assert!(scan > 500, "{scan}: the scan doesn't fit into the cache");
+        let warm = reads_of(&reads, || read_some(&store, some.clone()));
+        assert!(warm < cold / 4, "{warm} of {cold} pages are read again");
+    }
+}
+
+#[test]
+fn a_part_that_is_scanned_again_and_again_has_its_place_in_a_full_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, reads) = store(folder.path(), 1 << 20);
+    read_some(&store, 0..ROWS);
+    let (low, high) = (20_000u32.to_be_bytes(), 24_000u32.to_be_bytes());
+    let part = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+    let first = reads_of(&reads, || {
+        count(&store, part, Direction::Forward);
+    });
+    assert!(first > 60, "{first}");
+    for _ in 0..40 {
+        count(&store, part, Direction::Forward);
+    }
+    let last = reads_of(&reads, || {
+        count(&store, part, Direction::Forward);
+    });
+    assert!(last < first / 4, "{last} of {first} pages are read again");
 }
