@@ -287,7 +287,14 @@ pub fn column_name(text: &[u8]) -> compact_str::CompactString {
         && let Ok(ast::Expr::Literal(ast::Literal::String(value))) =
             porpoise_sql::parse_expr(text, porpoise_sql::Modes::NONE)
     {
-        return String::from_utf8_lossy(&value).into();
+        return name_of_text(&String::from_utf8_lossy(&value));
     }
-    String::from_utf8_lossy(text).trim().into()
+    name_of_text(String::from_utf8_lossy(text).trim())
+}
+
+/// A column's name where that is a text: as much of it as an alias may have (MySQL 8.4 manual, 11.2.1).
+/// Clients have no room for more: PHP's refuses a column's definition of more than 4 KiB.
+fn name_of_text(text: &str) -> compact_str::CompactString {
+    const ALIAS_BYTES_MAX: usize = 256;
+    text[..text.floor_char_boundary(ALIAS_BYTES_MAX)].into()
 }

@@ -61,6 +61,12 @@ function by_mysqli(mysqli $db): void {
     same([[1]], $db->store_result()->fetch_all());
     refused(3333, fn () => $db->next_result());
     same([[8]], $db->query('SELECT php_twice(4)')->fetch_all());
+
+    // mysqlnd has room for a column's name of 4 KiB.
+    foreach (["'%s'", "UPPER('%s')"] as $expression) {
+        $row = $db->query('SELECT ' . sprintf($expression, str_repeat('X', 5000)))->fetch_row();
+        same([str_repeat('X', 5000)], $row);
+    }
 }
 
 function by_pdo(PDO $db): void {
@@ -87,6 +93,15 @@ function by_pdo(PDO $db): void {
     $twice = $db->prepare('SELECT php_twice(?)');
     $twice->execute([21]);
     same(42, $twice->fetchColumn());
+
+    // A name that is longer than mysqlnd has room for, where PDO puts values into the text.
+    $long = $db->prepare('SELECT ?, LENGTH(?)');
+    $long->execute([str_repeat('x', 5000), str_repeat('x', 5000)]);
+    same([str_repeat('x', 5000), 5000], $long->fetch(PDO::FETCH_NUM));
+
+    // Prepared, too, it tells of the statement before.
+    $db->exec('DROP TABLE IF EXISTS php_absent');
+    same(1051, $db->query('SHOW WARNINGS')->fetchAll(PDO::FETCH_NUM)[0][1]);
 }
 
 $socket = getenv('DB_SOCKET');

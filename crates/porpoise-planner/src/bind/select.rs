@@ -23,6 +23,7 @@ use crate::bind::scope::{
     Aliases, ColumnUse, Columns, ComputedColumn, GroupKey, NamedWindow, Relation, Scope,
 };
 use crate::bind::{Binder, group};
+use crate::name_of_text;
 use crate::plan::{OnLocked, RowLock, SetOperator};
 use crate::query::{Block, Body, OutputColumn, Query};
 
@@ -756,11 +757,8 @@ impl Binder<'_> {
         }
         let name = match (expr, self.literal_value(expr)) {
             (ast::Expr::Column(name), _) => name.name.0.clone(),
-            (_, Some(Value::Text(text))) => text,
-            _ => {
-                let text = String::from_utf8_lossy(span.of(&self.sql));
-                CompactString::new(text.trim())
-            }
+            (_, Some(Value::Text(text))) => name_of_text(&text),
+            _ => name_of_text(String::from_utf8_lossy(span.of(&self.sql)).trim()),
         };
         let lifted = !self.accesses.is_in_view() && !self.context.literals.is_empty();
         let holds_literal = lifted
