@@ -289,7 +289,7 @@ impl Handle<'_> {
         let again = request.clone();
         let options = self.session.options(charset, request.flags)?;
         let route = request.route(settings, options)?;
-        let connection = self.open(&request, route)?;
+        let connection = self.open(&request, route, charset)?;
         self.mysql.charset = &charset.info;
         self.session.connection = Some(connection);
         self.session.request = again;
@@ -303,7 +303,12 @@ impl Handle<'_> {
         Ok(())
     }
 
-    fn open(&mut self, request: &Request, route: Route) -> Result<Connection, Failure> {
+    fn open(
+        &mut self,
+        request: &Request,
+        route: Route,
+        charset: &charset::Row,
+    ) -> Result<Connection, Failure> {
         let infile = self.session.infile.clone();
         let login = |options: Options| Options {
             user: request.user.clone().unwrap_or_else(login_name),
@@ -324,7 +329,6 @@ impl Handle<'_> {
                 let stream = instance.connect(infile::source_in_process(infile.clone()))?;
                 self.session.instance = Some(instance);
                 self.mysql.port = 0;
-                let charset = charset::Row::of(self.mysql.charset);
                 let options = Options {
                     tls: TlsOptions::default(),
                     compression: CompressionOptions::default(),

@@ -456,19 +456,41 @@ static void files(const char *schema)
   mysql_free_result(mysql_store_result(db));
 }
 
-int main(int count, char **arguments)
+static void connect_as(const char *charset)
 {
-  const char *host = getenv("DB_HOST"), *schema = getenv("DB_NAME");
   unsigned protocol = getenv("DB_PROTOCOL") ? atoi(getenv("DB_PROTOCOL")) : MYSQL_PROTOCOL_DEFAULT, on = 1;
-  char sql[4000] = "CREATE TABLE types (id INT NOT NULL PRIMARY KEY", escaped[100];
-  int i;
-  if (mysql_library_init(count, arguments, NULL)) return 1;
   db = mysql_init(NULL);
   mysql_options(db, MYSQL_OPT_PROTOCOL, &protocol);
   mysql_options(db, MYSQL_OPT_LOCAL_INFILE, &on);
-  mysql_options(db, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-  must(!mysql_real_connect(db, host, getenv("DB_USER"), getenv("DB_PASSWORD"), NULL,
+  mysql_options(db, MYSQL_SET_CHARSET_NAME, charset);
+  must(!mysql_real_connect(db, getenv("DB_HOST"), getenv("DB_USER"), getenv("DB_PASSWORD"), NULL,
                            getenv("DB_PORT") ? atoi(getenv("DB_PORT")) : 0, getenv("DB_SOCKET"), 0), "connect");
+}
+
+/* What the server takes texts for, and sends them in, is what was asked for before the connection. */
+static void charset_from_the_start(const char *charset)
+{
+  MYSQL_RES *result;
+  MYSQL_ROW row;
+  connect_as(charset);
+  must(mysql_query(db, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results,"
+                       " HEX(CONVERT('\xe9' USING utf8mb4)), _utf8mb4 X'C3A9'"), "select");
+  result = mysql_store_result(db);
+  row = mysql_fetch_row(result);
+  printf("from the start %s: %s %s %s %s ", mysql_character_set_name(db), row[0], row[1], row[2], row[3]);
+  print_bytes(row[4], mysql_fetch_lengths(result)[4]);
+  puts("");
+  mysql_free_result(result);
+  mysql_close(db);
+}
+
+int main(int count, char **arguments)
+{
+  const char *schema = getenv("DB_NAME");
+  char sql[4000] = "CREATE TABLE types (id INT NOT NULL PRIMARY KEY", escaped[100];
+  int i;
+  if (mysql_library_init(count, arguments, NULL)) return 1;
+  connect_as("utf8mb4");
   sprintf(sql, "CREATE DATABASE IF NOT EXISTS %s", schema);
   must(mysql_query(db, sql), "database");
   must(mysql_select_db(db, schema), "select_db");
@@ -497,6 +519,7 @@ int main(int count, char **arguments)
   printf("set %d", mysql_set_character_set(db, "latin1"));
   printf(" %s\n", mysql_character_set_name(db));
   mysql_close(db);
+  charset_from_the_start("latin1");
   mysql_library_end();
   puts("end");
   return 0;
