@@ -36,6 +36,7 @@ impl Session {
         }
         self.transaction.check_statement_in_xa(statement)?;
         let mut commit = None;
+        let mut message = String::new();
         match statement {
             S::Begin {
                 consistent_snapshot,
@@ -105,6 +106,7 @@ impl Session {
                 let prepared = self.prepare_text(&source)?;
                 self.named
                     .insert(name.to_ascii_lowercase().into(), prepared.id);
+                "Statement prepared".clone_into(&mut message);
             }
             S::Execute { name, using } => {
                 let Some(&id) = self.named.get(name.to_ascii_lowercase().as_str()) else {
@@ -137,6 +139,7 @@ impl Session {
         self.state.row_count = 0;
         reply.ok(&Completion {
             warnings: self.state.warning_count(),
+            message,
             ..Completion::default()
         })?;
         Ok(commit)

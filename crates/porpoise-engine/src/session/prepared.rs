@@ -178,6 +178,10 @@ impl Session {
             last: None,
         };
         self.prepared.insert(id, statement);
+        if self.state.warning_count() == 0 {
+            // What is prepared may be about the diagnostics of the statement before.
+            self.state.keep_diagnostics();
+        }
         let parameter = ResultColumn::expression("?", DataType::varchar(0), true);
         Ok(Prepared {
             id,
