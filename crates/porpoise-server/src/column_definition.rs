@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use porpoise_engine::reply::{ColumnKey, ResultColumn};
 use porpoise_protocol::codes::{self, ColumnType};
-use porpoise_protocol::column::ColumnDefinition;
+use porpoise_protocol::column::{ColumnDefinition, DECIMALS_NOT_FIXED};
 use porpoise_protocol::flags::ColumnFlags;
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_types::{BlobSize, Charset, Collation, DataType, IntWidth};
@@ -117,8 +117,18 @@ fn column_definition(column: &ResultColumn, charset: Charset) -> ColumnDefinitio
         length: u32::try_from(length_bytes(ty, charset)).unwrap_or(u32::MAX),
         column_type: column_type(ty),
         flags: column_flags(column),
-        decimals: ty.decimals(),
+        decimals: decimals(column),
         default: None,
+    }
+}
+
+/// Digits behind the point. Of an expression that is a text or bytes nothing is known; a table's column
+/// has none.
+fn decimals(column: &ResultColumn) -> u8 {
+    let is_computed = column.table.is_empty();
+    match column.ty.is_string() && is_computed {
+        true => DECIMALS_NOT_FIXED,
+        false => column.ty.decimals(),
     }
 }
 
@@ -181,6 +191,16 @@ fn column_flags(column: &ResultColumn) -> ColumnFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_are_computed_have_no_fixed_number_of_digits() {
+        let mut column = ResultColumn::expression("c", DataType::varchar(5), true);
+        let described =
+            |column: &ResultColumn| column_definition(column, Charset::Utf8mb4).decimals;
+        assert_eq!(described(&column), DECIMALS_NOT_FIXED);
+        column.table = "t".into();
+        assert_eq!(described(&column), 0);
+    }
 
     #[test]
     fn texts_of_code_points_are_flagged_as_binary() {

@@ -64,6 +64,14 @@ impl PreparedStatements {
     }
 }
 
+/// A command's text without the semicolons and spaces that end it: no message, log or list of processes
+/// shows them, in MySQL neither.
+fn without_end(sql: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| matches!(byte, b';' | b' ' | b'\t'..=b'\r');
+    let length = sql.iter().rposition(|byte| !is_end(byte));
+    &sql[..length.map_or(0, |last| last + 1)]
+}
+
 impl ClientSession {
     /// COM_QUERY: every statement in it, each with its own result, up to the first that fails.
     pub(super) fn query(
@@ -72,7 +80,7 @@ impl ClientSession {
         writer: &mut PacketWriter,
         send_buffer: &mut SendBuffer,
     ) -> Result<CommandOutcome> {
-        let mut rest = sql;
+        let mut rest = without_end(sql);
         loop {
             let format = self.format(RowFormat::Text);
             let mut reply = ReplyWriter::new(writer, send_buffer, format);
@@ -116,7 +124,7 @@ impl ClientSession {
         sql: &[u8],
         writer: &mut PacketWriter,
     ) -> Result<CommandOutcome> {
-        let prepared = self.session.prepare(sql)?;
+        let prepared = self.session.prepare(without_end(sql))?;
         let charset = self.results_charset();
         let too_many = |_| Error::too_many_parameters();
         PrepareOk {
