@@ -19,7 +19,9 @@ What a suite is told to leave out, its `run` says. `differences` has a line for 
 result isn't the same on both: a pattern of names, ` | `, and the reason. A difference without a
 line there makes the command fail, and so does a line that nothing needs any more.
 
-Results are in target/suites/NAME.PRODUCT, the output of a run beside them.
+Results are in target/suites/NAME.PRODUCT, the output of a run beside them. docs/compatibility.md is
+written from those that there are of both products; of other suites it keeps what it says, so that one
+suite can be run without the rest.
 """
 import fnmatch
 import os
@@ -286,8 +288,13 @@ def compare(name):
 WORDS = {"ok": "passes", "FAILED": "fails", "skipped": "is skipped", "absent": "isn't there"}
 
 
+def is_complete(name):
+    """Whether there are results of a suite from both products."""
+    return all(Results(name, product).tests for product in PRODUCTS)
+
+
 class Page:
-    """The page as it is: what it says of suites that haven't run in this folder stays."""
+    """The page as it is: what it says of suites that have no results here, from both products, stays."""
 
     def __init__(self):
         text = PAGE.read_text() if PAGE.exists() else ""
@@ -307,7 +314,8 @@ class Page:
 def page(names):
     """The page: a table of all suites, and the differences by reason."""
     written = Page()
-    versions = {p: next((Results(n, p).facts.get("product") for n in names if Results(n, p).tests), "?") for p in PRODUCTS}
+    complete = [name for name in names if is_complete(name)]
+    versions = {p: next((Results(n, p).facts["product"] for n in complete), "?") for p in PRODUCTS}
     lines = [
         "# The suites of drivers and frameworks",
         "",
@@ -320,10 +328,10 @@ def page(names):
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name in names:
-        here, there = Results(name, "porpoise"), Results(name, "mariadb")
-        if not here.tests:
+        if name not in complete:
             lines += written.row(name)
             continue
+        here, there = Results(name, "porpoise"), Results(name, "mariadb")
         title = here.facts.get("title", name)
         lines.append(
             f"| {title} (`{name}`) | {here.facts.get('version', '')} | {here.count('ok')} | {here.count('FAILED')} "
@@ -332,14 +340,17 @@ def page(names):
     lines += [
         "",
         "A suite leaves tests out on a server that says it is MySQL, and others where it is MariaDB, so",
-        "the numbers aren't of the same tests. Node's and Ruby's mysql2 have no suite here: their packages ship",
-        "no tests. PHP's mysqli has none: it can't be built over the C library any more.",
+        "the numbers aren't of the same tests. Perl's and PHP's run over every way in: shm is shared memory,",
+        "embedded the database in the program, on MariaDB both are its socket. Node's and Ruby's mysql2 have no",
+        "suite here: their packages ship no tests. PHP's mysqli has none: it can't be built over the C library",
+        "any more.",
         "",
         "## What differs, and why",
     ]
     for name in names:
-        if not Results(name, "porpoise").tests:
+        if name not in complete:
             lines += written.section(name)
+            continue
         explained, _ = compare(name)
         if not explained:
             continue
