@@ -6,6 +6,7 @@
 //! 1. [`statement`] takes a whole plan: runs a query into the reply, or a change into the
 //!    transaction.
 //! 2. [`operator`] turns each plan node into an operator that yields rows into the frame.
+//!    Long scans hand rows out in batches (`batch`).
 //! 3. [`eval`] computes expressions over the frame; [`subquery`] those that hold queries.
 //! 4. [`porpoise_planner::key_range`] makes storage keys out of conditions;
 //!    [`porpoise_catalog::index_entry`] knows what an index holds.
@@ -18,6 +19,7 @@
 #![warn(missing_docs)]
 
 mod auto_increment;
+mod batch;
 pub mod bulk_fill;
 mod change;
 pub mod column_value;

@@ -21,6 +21,8 @@ pub(crate) struct ValueLists {
     /// Each with where in the plan it lies.
     lists: Vec<(usize, ListUse)>,
     charge: Charge,
+    /// What is computed may have to be computed again, as if it had not been: nothing is noted.
+    is_frozen: bool,
 }
 
 /// What is known of a list.
@@ -44,7 +46,16 @@ impl Exec<'_> {
         }
         // Expressions of a plan stay where they are as long as it runs.
         let number = list.as_ptr() as usize;
-        let lists = &mut self.kept().value_lists.lists;
+        let ValueLists {
+            lists, is_frozen, ..
+        } = &mut self.kept().value_lists;
+        if *is_frozen {
+            let known = lists.iter().find(|(of, _)| *of == number);
+            return Ok(match known {
+                Some((_, ListUse::Known(known))) => known.clone(),
+                _ => None,
+            });
+        }
         let at = lists.iter().position(|(of, _)| *of == number);
         let at = at.unwrap_or_else(|| {
             lists.push((number, ListUse::GoneThrough(0)));
@@ -64,6 +75,11 @@ impl Exec<'_> {
         };
         self.kept().value_lists.lists[at].1 = ListUse::Known(sorted.clone());
         Ok(sorted)
+    }
+
+    /// Notes nothing of lists from here on, or notes it again; what was so before.
+    pub(crate) fn freeze_value_lists(&mut self, is_frozen: bool) -> bool {
+        std::mem::replace(&mut self.kept().value_lists.is_frozen, is_frozen)
     }
 
     fn sorted_list(&mut self, list: &[Expr], domains: &[Domain]) -> Result<ValueList> {

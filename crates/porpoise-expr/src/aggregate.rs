@@ -1,6 +1,7 @@
 //! What an aggregate function is, a call of one, and its running state in one group.
 
 use porpoise_core::error::Result;
+use porpoise_types::vector::VectorSlice;
 use porpoise_types::{DataType, Value};
 
 use super::function::{ArgumentKind, Arity};
@@ -48,6 +49,9 @@ pub struct AggregateFunction {
     pub start: fn(&Aggregate) -> Box<dyn Accumulator>,
     /// The result depends on the order in which rows come.
     pub ordered: bool,
+    /// Adding a row neither fails nor warns, but for a sum of too many digits: rows may be added many
+    /// at a time, those of one aggregate before those of the next.
+    pub is_silent: bool,
 }
 
 impl std::fmt::Debug for AggregateFunction {
@@ -60,6 +64,15 @@ impl std::fmt::Debug for AggregateFunction {
 pub trait Accumulator: Send {
     /// Takes one row's arguments (converted). Rows refused by DISTINCT don't come here.
     fn add(&mut self, context: &mut dyn EvalContext, arguments: &[Value]) -> Result<()>;
+    /// Takes the only arguments of several rows, in their order, as if they came one by one. `false`
+    /// if it can't: it has taken none of them then.
+    ///
+    /// # Errors
+    /// As [`add`](Accumulator::add).
+    fn add_vector(&mut self, arguments: VectorSlice<'_>) -> Result<bool> {
+        let _ = arguments;
+        Ok(false)
+    }
     /// The aggregate of what was taken so far; more rows may follow.
     fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value>;
 }

@@ -8,6 +8,7 @@ use porpoise_core::sort;
 use porpoise_expr::aggregate::{Accumulator, Aggregate, AggregateFunction};
 use porpoise_expr::function::{ArgumentKind, Arity, at_least, exactly};
 use porpoise_expr::{Domain, EvalContext, Expr, compare, key, typing};
+use porpoise_types::vector::{ElementSlice, Kind, VectorSlice, text_value};
 use porpoise_types::{
     BlobSize, Collation, DataType, Decimal, Json, JsonValue, KeyBuf, Value, convert,
 };
@@ -41,6 +42,10 @@ const fn row(
         ordered: matches!(
             name.as_bytes(),
             b"ANY_VALUE" | b"GROUP_CONCAT" | b"JSON_ARRAYAGG" | b"JSON_OBJECTAGG"
+        ),
+        is_silent: !matches!(
+            name.as_bytes(),
+            b"GROUP_CONCAT" | b"JSON_ARRAYAGG" | b"JSON_OBJECTAGG"
         ),
     }
 }
@@ -288,6 +293,11 @@ impl Accumulator for Count {
         Ok(())
     }
 
+    fn add_vector(&mut self, arguments: VectorSlice<'_>) -> Result<bool> {
+        self.0 += arguments.count() as i64;
+        Ok(true)
+    }
+
     fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(Value::Int(self.0))
     }
@@ -353,9 +363,64 @@ impl Sum {
     }
 }
 
+impl Sum {
+    /// Takes many values; how many of them were not NULL, or `None` if it takes them one by one only.
+    fn put_vector(&mut self, values: VectorSlice<'_>) -> Result<Option<usize>> {
+        let overflow = || Error::value_out_of_range("DECIMAL", "sum()");
+        let count = values.count();
+        match (values.elements, values.kind) {
+            _ if count == 0 => {}
+            (ElementSlice::Integers(integers), Kind::Int | Kind::UInt | Kind::Decimal(_)) => {
+                let mut sum = 0;
+                if values.nulls.is_empty() {
+                    integers.iter().for_each(|value| sum += i128::from(*value));
+                } else {
+                    for (value, is_null) in integers.iter().zip(values.nulls) {
+                        sum += i128::from(if *is_null { 0 } else { *value });
+                    }
+                }
+                let scale = values.kind.scale().unwrap_or(0);
+                *self = match (std::mem::take(self), values.kind) {
+                    (Sum::Empty, Kind::Decimal(_)) => Sum::Decimal(Decimal::from_i128(sum, scale)),
+                    (Sum::Empty, _) => Sum::Integer(sum),
+                    (Sum::Integer(before), Kind::Int | Kind::UInt) => {
+                        Sum::Integer(before.checked_add(sum).ok_or_else(overflow)?)
+                    }
+                    (Sum::Decimal(before), _) => {
+                        let sum = Decimal::from_i128(sum, scale);
+                        Sum::Decimal(before.checked_add(&sum).ok_or_else(overflow)?)
+                    }
+                    (before, _) => {
+                        *self = before;
+                        return Ok(None);
+                    }
+                };
+            }
+            (ElementSlice::Doubles(doubles), _) => {
+                // A sum of doubles depends on the order: it is that of the rows.
+                for (row, value) in doubles.iter().enumerate() {
+                    if values.is_null(row) {
+                        continue;
+                    }
+                    match self {
+                        Sum::Double(sum) => *sum += value,
+                        _ => self.put(&Value::Double(*value))?,
+                    }
+                }
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(count))
+    }
+}
+
 impl Accumulator for Sum {
     fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         arguments.first().map_or(Ok(()), |value| self.put(value))
+    }
+
+    fn add_vector(&mut self, arguments: VectorSlice<'_>) -> Result<bool> {
+        Ok(self.put_vector(arguments)?.is_some())
     }
 
     fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
@@ -381,6 +446,12 @@ impl Accumulator for Average {
             self.sum.put(value)?;
         }
         Ok(())
+    }
+
+    fn add_vector(&mut self, arguments: VectorSlice<'_>) -> Result<bool> {
+        let count = self.sum.put_vector(arguments)?;
+        self.count += count.unwrap_or(0) as i64;
+        Ok(count.is_some())
     }
 
     fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value> {
@@ -419,9 +490,58 @@ impl Accumulator for Extreme {
         Ok(())
     }
 
+    fn add_vector(&mut self, arguments: VectorSlice<'_>) -> Result<bool> {
+        let wanted = self.wanted;
+        let best = match (arguments.elements, self.domain) {
+            (ElementSlice::Integers(v), _) => best_row(&arguments, v, |a, b| a.cmp(b) == wanted),
+            (ElementSlice::Doubles(v), _) => {
+                best_row(&arguments, v, |a, b| a.partial_cmp(b) == Some(wanted))
+            }
+            (ElementSlice::Texts(v), Domain::Text(collation)) => {
+                // Most rows are not better than what other rows have had.
+                let mut best = self.best.take();
+                for (row, text) in v.iter().enumerate() {
+                    let is_better = |best: &Value| {
+                        let best = best.as_bytes().unwrap_or_default();
+                        collation.compare(text, best) == wanted
+                    };
+                    if !arguments.is_null(row) && best.as_ref().is_none_or(is_better) {
+                        best = Some(text_value(text));
+                    }
+                }
+                self.best = best;
+                return Ok(true);
+            }
+            _ => return Ok(false),
+        };
+        if let Some(row) = best {
+            let value = arguments.value(row);
+            let is_better = |best| compare::compare(&value, best, self.domain) == wanted;
+            if self.best.as_ref().is_none_or(is_better) {
+                self.best = Some(value);
+            }
+        }
+        Ok(true)
+    }
+
     fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(self.best.clone().unwrap_or(Value::Null))
     }
+}
+
+/// The first row whose value no other row's is better than; `None` where all are NULL.
+fn best_row<T>(
+    arguments: &VectorSlice<'_>,
+    values: &[T],
+    is_better: impl Fn(&T, &T) -> bool,
+) -> Option<usize> {
+    let mut best: Option<(usize, &T)> = None;
+    for (row, value) in values.iter().enumerate() {
+        if !arguments.is_null(row) && best.is_none_or(|(_, best)| is_better(value, best)) {
+            best = Some((row, value));
+        }
+    }
+    best.map(|(row, _)| row)
 }
 
 struct Bits {

@@ -214,7 +214,7 @@ impl Block {
     }
 
     #[inline]
-    fn value(&self, at: usize) -> &[u8] {
+    pub fn value(&self, at: usize) -> &[u8] {
         &self.buffer[self.extent(self.len() + at)]
     }
 

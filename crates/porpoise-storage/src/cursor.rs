@@ -25,6 +25,7 @@ use crate::memtable::{
     BoundKey, Key, SpaceVersions, Unpublished, Value, VersionCursor, is_past_high,
 };
 use crate::overlay::{SharedOverlay, Writes, copy_writes};
+use crate::rows::Rows;
 use crate::snapshot::{Snapshot, is_empty_range};
 use crate::spill::{Runs, RunsCursor};
 use crate::{CommitTs, Direction, Result, SpaceId};
@@ -35,6 +36,9 @@ const ROWS_PREFETCHED: usize = 3;
 /// Blocks that a cursor has read when it counts as a scan, for which the disk reads ahead and few
 /// blocks are kept: ranges of some rows have come to their end by then.
 const BLOCKS_OF_RANGES: u32 = 8;
+
+/// Longer values of layers are not copied: rows that are read many at a time end ahead of them.
+const COPIED_BYTES_MAX: usize = 4096;
 
 const FIRST_BATCH: usize = 8;
 const BATCH_MAX: usize = 128;
@@ -57,6 +61,8 @@ pub struct Cursor {
     layers: SmallVec<[LayerCursor; 3]>,
     rows: Option<TreeRows>,
     is_tree_row_consumed: bool,
+    /// The current row, a layer's, was found and not yet lent.
+    is_row_pending: bool,
     origin: RowOrigin,
     direction: Direction,
     /// Keeps the tree and the memtables alive that the other fields read.
@@ -91,6 +97,7 @@ impl Cursor {
             layers: open,
             rows: rows.map(|space| TreeRows::new(space, bounds)),
             is_tree_row_consumed: true,
+            is_row_pending: false,
             origin: RowOrigin::Tree,
             direction,
             snapshot,
@@ -103,7 +110,9 @@ impl Cursor {
     #[inline]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         if !self.layers.is_empty() {
-            self.merge()?;
+            if !std::mem::take(&mut self.is_row_pending) {
+                self.merge()?;
+            }
         } else if !self
             .rows
             .as_mut()
@@ -118,6 +127,94 @@ impl Cursor {
             },
             RowOrigin::Tree => self.rows.as_ref().and_then(TreeRows::current),
         })
+    }
+
+    /// Reads on: replaces `rows` by the next ones, up to `count` of them and about `bytes_max` bytes.
+    /// What comes next may have to be read by [`next`](Cursor::next), as a long value is that would
+    /// have to be copied: `rows` is empty then, as it is past the end.
+    ///
+    /// # Errors
+    /// As [`next`](Cursor::next).
+    pub fn next_rows(&mut self, rows: &mut Rows, count: usize, bytes_max: usize) -> Result<()> {
+        rows.clear();
+        while rows.len() < count && rows.bytes() < bytes_max {
+            let is_read = match self.layers.is_empty() {
+                true => self.take_run(rows, count, None)?,
+                false => self.take_below_layers(rows, count)?,
+            };
+            if !is_read {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes rows of the tree as long as no layer has a nearer key, else the nearest layer's row;
+    /// false past the end, and where that row is not copied.
+    fn take_below_layers(&mut self, rows: &mut Rows, count: usize) -> Result<bool> {
+        if self.is_row_pending {
+            return Ok(false);
+        }
+        for layer in &mut self.layers {
+            layer.advance_if_consumed()?;
+        }
+        if !std::mem::replace(&mut self.is_tree_row_consumed, true)
+            && let Some(tree) = &mut self.rows
+        {
+            tree.step_back(self.direction);
+        }
+        let keys = self.layers.iter().filter_map(LayerCursor::current);
+        let keys = keys.map(|(key, _)| key);
+        let nearest = match self.direction {
+            Direction::Forward => keys.min(),
+            Direction::Backward => keys.max(),
+        };
+        let nearest = nearest.map(BoundKey::from_slice);
+        let before = rows.len();
+        if self.take_run(rows, count, nearest.as_deref())? && rows.len() > before {
+            return Ok(true);
+        }
+        self.merge()?;
+        match self.origin {
+            RowOrigin::Layer(at) => match self.layers[at].current() {
+                Some((_, Some(value))) if value.len() <= COPIED_BYTES_MAX => rows.push_copy(value),
+                Some(_) => {
+                    self.is_row_pending = true;
+                    return Ok(false);
+                }
+                None => return Ok(false),
+            },
+            RowOrigin::Tree => {
+                let Some(tree) = &self.rows else {
+                    return Ok(false);
+                };
+                if let Some(block) = &tree.block {
+                    rows.push_block(block, tree.at..tree.at + 1, self.direction);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the rows of the current block, or of the next one, that come before a key; false past
+    /// the last block.
+    fn take_run(&mut self, rows: &mut Rows, count: usize, before: Option<&[u8]>) -> Result<bool> {
+        let Some(tree) = &mut self.rows else {
+            return Ok(false);
+        };
+        if tree.within.is_empty() && !tree.next_block(&self.snapshot, self.direction)? {
+            self.rows = None;
+            return Ok(false);
+        }
+        if let Some(block) = &tree.block {
+            let run = tree.run(block, self.direction, count - rows.len(), before);
+            rows.push_block(block, run.clone(), self.direction);
+            match self.direction {
+                Direction::Forward => tree.within.start = run.end,
+                Direction::Backward => tree.within.end = run.start,
+            }
+        }
+        Ok(true)
     }
 
     /// Finds the next row among all sources.
@@ -234,6 +331,45 @@ impl TreeRows {
             block.prefetch_value(self.at + ROWS_PREFETCHED);
         }
         next.is_some()
+    }
+
+    /// Goes back to where the last step began.
+    fn step_back(&mut self, direction: Direction) {
+        match direction {
+            Direction::Forward => self.within.start = self.at,
+            Direction::Backward => self.within.end = self.at + 1,
+        }
+    }
+
+    /// The rows of the block that come next, up to `count` of them, and those before a key only.
+    fn run(
+        &self,
+        block: &Block,
+        direction: Direction,
+        count: usize,
+        before: Option<&[u8]>,
+    ) -> Range<usize> {
+        let Range { start, end } = self.within;
+        match direction {
+            Direction::Forward => {
+                let is_before = |key| start < end && block.row(start).0 < key;
+                let bound = match before {
+                    Some(key) if !is_before(key) => start,
+                    Some(key) => block.lower_bound(key).min(end),
+                    None => end,
+                };
+                start..bound.min(start.saturating_add(count))
+            }
+            Direction::Backward => {
+                let is_before = |key| start < end && block.row(end - 1).0 > key;
+                let bound = match before {
+                    Some(key) if !is_before(key) => end,
+                    Some(key) => block.upper_bound(key).max(start),
+                    None => start,
+                };
+                bound.max(end.saturating_sub(count))..end
+            }
+        }
     }
 
     /// Goes to the next row; false past the last.

@@ -38,9 +38,16 @@ fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
     ]
 }
 
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        9 => proptest::collection::vec(any::<u8>(), 0..20),
+        1 => Just(vec![7; 5000]),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        12 => (0u8..2, key(), proptest::collection::vec(any::<u8>(), 0..20))
+        12 => (0u8..2, key(), value())
             .prop_map(|(s, k, v)| Step::Put(s, k, v)),
         5 => (0u8..2, key()).prop_map(|(s, k)| Step::Delete(s, k)),
         2 => Just(Step::Savepoint),
@@ -70,6 +77,27 @@ fn drain(mut cursor: Cursor) -> Vec<(Vec<u8>, Vec<u8>)> {
         "past the end stays past the end"
     );
     out
+}
+
+/// The values of a range that is read many rows at a time, every now and then one.
+fn drain_many(mut cursor: Cursor, at_a_time: usize) -> Vec<Vec<u8>> {
+    let mut rows = porpoise_storage::Rows::default();
+    let mut out = Vec::new();
+    loop {
+        cursor.next_rows(&mut rows, at_a_time, 1 << 16).unwrap();
+        assert!(rows.len() <= at_a_time);
+        let mut values = Vec::new();
+        rows.append_values(&mut values);
+        assert_eq!(values.len(), rows.len());
+        for (number, value) in values.iter().enumerate() {
+            assert_eq!(rows.value(number), *value);
+        }
+        out.extend(values.into_iter().map(<[u8]>::to_vec));
+        match cursor.next().unwrap() {
+            Some((_, value)) => out.push(value.to_vec()),
+            None => return out,
+        }
+    }
 }
 
 fn expected(
@@ -214,11 +242,17 @@ impl Run {
                     found,
                     expected(&self.working[s as usize], bounds, direction)
                 );
+                let values: Vec<_> = found.into_iter().map(|(_, value)| value).collect();
+                for at_a_time in [1, 2, 100] {
+                    let cursor = self.work().range(space, bounds, direction).unwrap();
+                    assert_eq!(drain_many(cursor, at_a_time), values);
+                }
                 for (snapshot, spaces, rows) in &self.snapshots {
-                    let found = snapshot
-                        .range(spaces[s as usize], bounds, direction)
-                        .unwrap();
-                    assert_eq!(drain(found), expected(&rows[s as usize], bounds, direction));
+                    let range = || snapshot.range(spaces[s as usize], bounds, direction);
+                    let found = expected(&rows[s as usize], bounds, direction);
+                    assert_eq!(drain(range().unwrap()), found);
+                    let values: Vec<_> = found.into_iter().map(|(_, value)| value).collect();
+                    assert_eq!(drain_many(range().unwrap(), 3), values);
                 }
             }
         }

@@ -69,6 +69,7 @@ pub mod saved;
 pub mod store;
 pub mod temporal;
 pub mod value;
+pub mod vector;
 
 pub use charset::Charset;
 pub use collation::{Collation, like, try_like};

@@ -39,6 +39,7 @@
 //! | texts, byte strings | their bytes, UTF-8 |
 //! | JSON | its normalised text |
 
+mod columns;
 mod kept;
 mod rewrite;
 

@@ -119,6 +119,8 @@ pub struct SessionVars {
     pub cte_max_recursion_depth: u64,
     /// `div_precision_increment`: how many digits a quotient has more than its dividend.
     pub div_precision_increment: u8,
+    /// `batch_scan_min_rows`: a scan that has read so many rows one by one reads the rest in batches.
+    pub batch_scan_min_rows: u64,
     /// `join_buffer_size`, in bytes: a batch of rows whose keys are looked up in order.
     pub join_buffer_size: u64,
     /// `group_concat_max_len`, in bytes.
@@ -240,6 +242,7 @@ impl SessionVars {
             auto_increment_offset: 1,
             cte_max_recursion_depth: 1000,
             div_precision_increment: 4,
+            batch_scan_min_rows: 128,
             join_buffer_size: 256 << 10,
             group_concat_max_len: 1024,
             max_allowed_packet: 64 << 20,

@@ -166,6 +166,9 @@ pub static VARIABLES: &[Variable] = &[
     row("automatic_sp_privileges", Global, Bool, "1", Settable),
     row("back_log", Global, int(AUTOSIZED, 65_535), "-1", AtStart),
     row("basedir", Global, Text, "/usr/", ReadOnly),
+    applied("batch_scan_min_rows", int(0, U64), "128", |s, v| {
+        s.batch_scan_min_rows = unsigned(v)
+    }),
     row("big_tables", Both, Bool, "0", Inert),
     row("bind_address", Global, Text, "127.0.0.1", AtStart),
     row(

@@ -54,10 +54,10 @@ fn a_snapshot_from_before_reads_its_rows_with_the_new_column() {
 }
 
 /// Numbers that a seed gives (SplitMix64).
-struct Numbers(u64);
+pub(super) struct Numbers(pub u64);
 
 impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut number = self.0;
         number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -65,7 +65,7 @@ impl Numbers {
         (number ^ (number >> 31)) as usize % end
     }
 
-    fn one_of<'a>(&mut self, items: &[&'a str]) -> &'a str {
+    pub fn one_of<'a>(&mut self, items: &[&'a str]) -> &'a str {
         items[self.below(items.len())]
     }
 }

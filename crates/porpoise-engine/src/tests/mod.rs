@@ -2,6 +2,7 @@
 
 mod accounts;
 mod altered_rows;
+mod batches;
 mod binary_literals;
 mod bulk_insert;
 mod column_changes;

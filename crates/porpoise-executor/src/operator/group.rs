@@ -1,6 +1,7 @@
 //! GROUP BY, with ROLLUP, and its aggregates.
 
 use porpoise_core::error::Result;
+use porpoise_expr::EvalContext;
 use porpoise_planner::plan::Group;
 use porpoise_types::{KeyBuf, Value};
 
@@ -8,6 +9,7 @@ use super::group_state::{DistinctValues, GroupState};
 use super::hash_group::HashGroup;
 use super::{BoxedOperator, Operator, RowOrder, build_with, replay};
 use crate::Exec;
+use crate::batch::{GroupProgram, Tries, load_row};
 use crate::eval::{Evaluate, append_key};
 use crate::row_buffer::{RowBuffer, RowReader};
 
@@ -50,6 +52,9 @@ pub(super) struct GroupOperator<'p> {
     /// The keys of the group's last row as they are stored, if all are columns.
     stored_keys: Vec<Option<Vec<u8>>>,
     done: bool,
+    /// What is computed of a batch; `None` before the first one, and where nothing is.
+    program: Option<Option<GroupProgram<'p>>>,
+    tries: Tries,
 }
 
 impl<'p> GroupOperator<'p> {
@@ -69,7 +74,51 @@ impl<'p> GroupOperator<'p> {
             level_keys: Vec::new(),
             stored_keys: Vec::new(),
             done: false,
+            program: None,
+            tries: Tries::default(),
         }
+    }
+
+    /// Groups the rows of the next batch, all of which are one group; `false` if there is none.
+    fn add_batch(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some(batch) = self.input.next_batch(exec)? else {
+            return Ok(false);
+        };
+        if batch.rows.is_empty() {
+            return Ok(true);
+        }
+        let group = self.group;
+        let new = || GroupProgram::new(exec, batch.slot, &[], &group.aggregates);
+        let program = self.program.get_or_insert_with(new);
+        if self.levels.is_empty() {
+            self.levels.push(Level::new(Vec::new(), group));
+        }
+        let layouts = exec.layouts;
+        let layout = &*layouts[batch.slot.0 as usize].layout;
+        if let Some(by_vectors) = program {
+            let arguments = by_vectors.arguments(exec, layout, &batch.rows)?;
+            if let Some(arguments) = &arguments {
+                for level in &mut self.levels {
+                    let all = 0..batch.rows.len();
+                    level.group.add_batch(exec, by_vectors, arguments, all)?;
+                }
+            }
+            let is_plain = arguments.is_some();
+            if !self.tries.note(is_plain) {
+                *program = None;
+            }
+            if is_plain {
+                return Ok(true);
+            }
+        }
+        for row in &batch.rows {
+            exec.check_interrupt()?;
+            load_row(exec, batch.slot, row);
+            for level in &mut self.levels {
+                level.add(exec, group)?;
+            }
+        }
+        Ok(true)
     }
 
     fn keys(&self, exec: &mut Exec<'_>) -> Result<(Vec<Value>, Vec<KeyBuf>)> {
@@ -134,7 +183,11 @@ impl<'p> GroupOperator<'p> {
     /// Reads on until a group is finished.
     fn ordered(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let keys = self.group.keys.len();
+        let takes_batches = keys == 0 && !self.group.rollup && self.input.has_batches();
         while self.ready.is_empty() && !self.done {
+            if takes_batches && self.add_batch(exec)? {
+                continue;
+            }
             if !self.input.next(exec)? {
                 self.done = true;
                 // The total of no rows.
@@ -185,6 +238,8 @@ impl Operator for GroupOperator<'_> {
         self.level_keys.clear();
         self.stored_keys.clear();
         self.done = false;
+        self.program = None;
+        self.tries = Tries::default();
         self.input.open(exec)
     }
 

@@ -4,6 +4,8 @@
 //! they grow no more: a value that no set has is put aside, and what was put aside is told apart when
 //! all rows have come, a part at a time.
 
+use std::ops::Range;
+
 use porpoise_core::error::Result;
 use porpoise_core::memory::{Buffer, ITEMS_MANY, reclaim};
 use porpoise_core::temporary_file::{Part, PartWriter};
@@ -13,6 +15,7 @@ use porpoise_types::{KeyBuf, Value, saved};
 use smallvec::SmallVec;
 
 use crate::Exec;
+use crate::batch::{self, GroupProgram};
 use crate::eval::{Evaluate, append_key, cancellable, may_take_long};
 use crate::key_map::KeyMap;
 use crate::spill::{Hashing, filled, unreadable};
@@ -80,6 +83,21 @@ impl GroupState {
                 arguments.push(argument.eval(exec)?);
             }
             self.take(exec, aggregate, [group, number], &arguments, distinct)?;
+        }
+        Ok(())
+    }
+
+    /// Takes rows of a batch, whose arguments are at hand.
+    pub(super) fn add_batch(
+        &mut self,
+        exec: &mut Exec<'_>,
+        program: &GroupProgram<'_>,
+        arguments: &batch::Arguments<'_>,
+        rows: Range<usize>,
+    ) -> Result<()> {
+        for (number, running) in self.accumulators.iter_mut().enumerate() {
+            let accumulator = &mut *running.accumulator;
+            program.add(exec, arguments, rows.clone(), number, accumulator)?;
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::Operator;
 use super::group_state::{DistinctValues, GroupState, Groups, read_values};
 use crate::Exec;
+use crate::batch::{Batch, GroupProgram, Partition, Tries, load_row};
 use crate::eval::{Evaluate, append_key};
 use crate::key_map::KeyMap;
 use crate::spill::{Hashing, filled, unreadable};
@@ -74,26 +75,78 @@ impl<'p> HashGroup<'p> {
         self.hashing = None;
         self.parts.clear();
         let mut key = KeyBuf::new();
-        while input.next(exec)? {
-            let mut values: SmallVec<[Value; 4]> = SmallVec::new();
-            key.clear();
-            for expr in &self.group.keys {
-                let value = expr.eval(exec)?;
-                append_key(exec, &value, &expr.ty, false, &mut key)?;
-                values.push(value);
-            }
-            let Some(number) = self.number_of(exec, &key, &mut values)? else {
-                self.put_aside(exec, &key, &values)?;
+        let takes_batches = input.has_batches();
+        let mut batches = None;
+        loop {
+            if takes_batches && let Some(batch) = input.next_batch(exec)? {
+                let group = self.group;
+                let new = || {
+                    let (keys, aggregates) = (&group.keys, &group.aggregates);
+                    GroupProgram::new(exec, batch.slot, keys, aggregates).map(BatchGroups::new)
+                };
+                let batches = batches.get_or_insert_with(new);
+                self.add_batch(exec, batches.as_mut(), batch, &mut key)?;
                 continue;
-            };
-            let group = &mut self.groups.0[number];
-            group.add(exec, &self.group.aggregates, number, &mut self.distinct)?;
+            }
+            if !input.next(exec)? {
+                break;
+            }
+            self.add_row(exec, &mut key)?;
         }
         if self.groups.0.is_empty() && self.group.scalar {
             let group = GroupState::new(Vec::new(), &self.group.aggregates);
             self.groups.0.push(group);
         }
         self.finish(exec)
+    }
+
+    /// Groups the current row. `key` is overwritten.
+    fn add_row(&mut self, exec: &mut Exec<'_>, key: &mut KeyBuf) -> Result<()> {
+        let values = &mut SmallVec::new();
+        let Some(number) = self.find(exec, key, values)? else {
+            return self.put_aside(exec, key, values);
+        };
+        let group = &mut self.groups.0[number];
+        group.add(exec, &self.group.aggregates, number, &mut self.distinct)
+    }
+
+    /// The number of the current row's group, with its key and the values that it was made of.
+    fn find(
+        &mut self,
+        exec: &mut Exec<'_>,
+        key: &mut KeyBuf,
+        values: &mut SmallVec<[Value; 4]>,
+    ) -> Result<Option<usize>> {
+        key.clear();
+        for expr in &self.group.keys {
+            let value = expr.eval(exec)?;
+            append_key(exec, &value, &expr.ty, false, key)?;
+            values.push(value);
+        }
+        self.number_of(exec, key, values)
+    }
+
+    /// Groups the rows of a batch.
+    fn add_batch(
+        &mut self,
+        exec: &mut Exec<'_>,
+        batches: Option<&mut BatchGroups<'p>>,
+        batch: Batch<'_>,
+        key: &mut KeyBuf,
+    ) -> Result<()> {
+        let mut done = 0;
+        if let Some(batches) = batches
+            && !batches.is_hopeless
+            && self.aside.is_none()
+        {
+            done = batches.add(exec, self, &batch, key)?;
+        }
+        for row in &batch.rows[done..] {
+            exec.check_interrupt()?;
+            load_row(exec, batch.slot, row);
+            self.add_row(exec, key)?;
+        }
+        Ok(())
     }
 
     /// The number of a key's group, which is made if it may be.
@@ -214,6 +267,107 @@ impl<'p> HashGroup<'p> {
             };
             self.read_part(exec, hashing, &part)?;
         }
+    }
+}
+
+/// Rows of batches on their way to their groups.
+///
+/// Which group a row belongs to is looked up by the very bytes of its keys, so that a key that a
+/// collation makes, as each group has it, is made once for each spelling of it.
+struct BatchGroups<'p> {
+    program: GroupProgram<'p>,
+    /// The groups' numbers, by the numbers of such bytes.
+    by_bytes: KeyMap,
+    numbers: Vec<u32>,
+    partition: Partition,
+    /// How many rows were looked up, and how many of them were not found.
+    looked_up: usize,
+    missed: usize,
+    tries: Tries,
+    is_hopeless: bool,
+}
+
+/// So many spellings are known at most, each of so many bytes: they are no reason for groups to go to
+/// disk.
+const SPELLINGS_MAX: usize = 4096;
+const SPELLING_BYTES_MAX: usize = 128;
+
+impl<'p> BatchGroups<'p> {
+    fn new(program: GroupProgram<'p>) -> BatchGroups<'p> {
+        BatchGroups {
+            program,
+            by_bytes: KeyMap::default(),
+            numbers: Vec::new(),
+            partition: Partition::default(),
+            looked_up: 0,
+            missed: 0,
+            tries: Tries::default(),
+            is_hopeless: false,
+        }
+    }
+
+    /// Whether looking rows up finds enough of them.
+    fn looks_up(&self) -> bool {
+        self.looked_up < 2 * SPELLINGS_MAX || self.missed < self.looked_up / 2
+    }
+
+    /// Adds rows to their groups; how many of them, from the first one. Those behind are to be grouped
+    /// one by one.
+    fn add(
+        &mut self,
+        exec: &mut Exec<'_>,
+        groups: &mut HashGroup<'p>,
+        batch: &Batch<'_>,
+        key: &mut KeyBuf,
+    ) -> Result<usize> {
+        let layouts = exec.layouts;
+        let layout = &*layouts[batch.slot.0 as usize].layout;
+        let Some(keys) = self.program.keys(exec, layout, &batch.rows)? else {
+            self.is_hopeless = !self.tries.note(false);
+            return Ok(0);
+        };
+        let mut groups_of = Vec::with_capacity(batch.rows.len());
+        let mut bytes = KeyBuf::new();
+        for (number, row) in batch.rows.iter().enumerate() {
+            let mut spelling = None;
+            let looks_up = self.looks_up() && {
+                self.program.key_bytes(exec, &keys, number, &mut bytes)?;
+                bytes.len() <= SPELLING_BYTES_MAX
+            };
+            if looks_up {
+                self.looked_up += 1;
+                spelling = match self.numbers.len() < SPELLINGS_MAX {
+                    true => Some(self.by_bytes.insert(&exec.session.memory, &bytes)?),
+                    false => self.by_bytes.get(&bytes).map(|number| (number, false)),
+                };
+                if let Some((known, false)) = spelling {
+                    groups_of.push(self.numbers[known]);
+                    continue;
+                }
+                self.missed += 1;
+            }
+            load_row(exec, batch.slot, row);
+            let group = groups.find(exec, key, &mut SmallVec::new())?;
+            let Some(group) = group.and_then(|group| u32::try_from(group).ok()) else {
+                break;
+            };
+            if spelling.is_some() {
+                self.numbers.push(group);
+            }
+            groups_of.push(group);
+        }
+        let done = groups_of.len();
+        let mut rows = batch.rows[..done].to_vec();
+        let runs = self.partition.sort(&mut rows, &groups_of);
+        let arguments = self.program.arguments(exec, layout, &rows)?;
+        self.is_hopeless = !self.tries.note(arguments.is_some());
+        let Some(arguments) = arguments else {
+            return Ok(0);
+        };
+        for (group, rows) in runs {
+            groups.groups.0[group].add_batch(exec, &self.program, &arguments, rows)?;
+        }
+        Ok(done)
     }
 }
 

@@ -7,6 +7,7 @@ use porpoise_planner::plan::{Measure, Node};
 
 use super::{BoxedOperator, Operator, RowOrder, build_with};
 use crate::Exec;
+use crate::batch::Batch;
 
 pub struct Measured<'p> {
     input: BoxedOperator<'p>,
@@ -23,18 +24,18 @@ impl<'p> Measured<'p> {
             is_new: false,
         }
     }
+}
 
-    /// Adds to the figures, also where the operator failed.
-    fn note(&self, exec: &mut Exec<'_>, since: Instant, note: impl FnOnce(&mut Measure, u64)) {
-        let spent_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let measures = &mut exec.kept().measures;
-        if measures.len() <= self.number {
-            measures.resize(self.number + 1, Measure::default());
-        }
-        let measure = &mut measures[self.number];
-        measure.total_ns += spent_ns;
-        note(measure, spent_ns);
+/// Adds to the figures, also where the operator failed.
+fn note(number: usize, exec: &mut Exec<'_>, since: Instant, note: impl FnOnce(&mut Measure, u64)) {
+    let spent_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let measures = &mut exec.kept().measures;
+    if measures.len() <= number {
+        measures.resize(number + 1, Measure::default());
     }
+    let measure = &mut measures[number];
+    measure.total_ns += spent_ns;
+    note(measure, spent_ns);
 }
 
 impl Operator for Measured<'_> {
@@ -42,7 +43,7 @@ impl Operator for Measured<'_> {
         let begun = Instant::now();
         let opened = self.input.open(exec);
         self.is_new = true;
-        self.note(exec, begun, |measure, spent_ns| {
+        note(self.number, exec, begun, |measure, spent_ns| {
             measure.loops += 1;
             measure.first_row_ns += spent_ns;
         });
@@ -54,8 +55,30 @@ impl Operator for Measured<'_> {
         let found = self.input.next(exec);
         let is_first = std::mem::take(&mut self.is_new);
         let is_row = matches!(found, Ok(true));
-        self.note(exec, begun, |measure, spent_ns| {
+        note(self.number, exec, begun, |measure, spent_ns| {
             measure.rows += u64::from(is_row);
+            if is_first {
+                measure.first_row_ns += spent_ns;
+            }
+        });
+        found
+    }
+
+    fn has_batches(&self) -> bool {
+        self.input.has_batches()
+    }
+
+    fn next_batch<'s>(&'s mut self, exec: &mut Exec<'_>) -> Result<Option<Batch<'s>>> {
+        let begun = Instant::now();
+        let number = self.number;
+        let found = self.input.next_batch(exec);
+        let rows = match &found {
+            Ok(Some(batch)) => batch.rows.len() as u64,
+            Ok(None) | Err(_) => 0,
+        };
+        let is_first = rows > 0 && std::mem::take(&mut self.is_new);
+        note(number, exec, begun, |measure, spent_ns| {
+            measure.rows += rows;
             if is_first {
                 measure.first_row_ns += spent_ns;
             }

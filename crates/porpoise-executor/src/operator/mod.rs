@@ -2,7 +2,8 @@
 //!
 //! `open` starts an operator, again and again for the right side of a nested loop; `next` puts the
 //! next row into the frame and says whether there was one. After `next` has said no, it is not
-//! asked again before another `open`.
+//! asked again before another `open`. Who takes many rows may ask for batches of them, too
+//! ([`crate::batch`]): scans have some, and groupings take them.
 //!
 //! | where rows come from | what is done to them one by one | what needs all of them |
 //! | --- | --- | --- |
@@ -42,6 +43,7 @@ use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
 
 use crate::Exec;
+use crate::batch::Batch;
 use crate::eval::{Evaluate, append_key};
 use crate::json_table::JsonTableOperator;
 use crate::row_buffer::{RowBuffer, RowReader};
@@ -71,6 +73,21 @@ use virtual_table::Virtual;
 pub trait Operator {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()>;
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool>;
+
+    /// Whether it may have rows in batches.
+    fn has_batches(&self) -> bool {
+        false
+    }
+
+    /// The next rows, many at a time; none of a batch may be left. `None` where the next one, if there
+    /// is one, is to be had from `next` only. The slots' current rows are none of them.
+    ///
+    /// # Errors
+    /// As `next`.
+    fn next_batch<'s>(&'s mut self, exec: &mut Exec<'_>) -> Result<Option<Batch<'s>>> {
+        let _ = exec;
+        Ok(None)
+    }
 }
 
 pub type BoxedOperator<'p> = Box<dyn Operator + 'p>;

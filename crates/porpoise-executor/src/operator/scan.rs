@@ -7,13 +7,14 @@ use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
 use porpoise_planner::key_range::{self, Bounds};
 use porpoise_planner::plan::{Access, OnLocked, RowLock, Scan, SlotLayout, Taken};
-use porpoise_storage::{Cursor, Direction, LockError, LockMode, Locked, SpaceId, Wait};
+use porpoise_storage::{Cursor, Direction, LockError, LockMode, Locked, Rows, SpaceId, Wait};
 use porpoise_types::KeyBuf;
 use smallvec::SmallVec;
 
 use super::leaps::Leaps;
 use super::row_keys::RowKeys;
 use super::{Operator, all_true};
+use crate::batch::{self, BYTES_MAX, Batch, Filter, ROWS_MAX, Tries, load_row};
 use crate::{Exec, Row};
 
 /// Reads a table, by whatever access path the plan chose.
@@ -47,7 +48,35 @@ pub(super) struct ScanOperator<'p> {
     opened: u64,
     read: u64,
     yielded: u64,
+    /// How many rows it had read when it was last opened.
+    read_before: u64,
+    /// Rows that were read ahead of those that were asked for.
+    ahead: Option<Box<ReadAhead<'p>>>,
 }
+
+/// A batch of rows: those that have not been yielded yet, and how the next one is read.
+struct ReadAhead<'p> {
+    /// `None`: they can't be computed for a batch.
+    filter: Option<Filter<'p>>,
+    /// Loops compute a part of the filter.
+    has_loops: bool,
+    rows: Rows,
+    /// Which rows are to be yielded.
+    numbers: Vec<u32>,
+    /// How many of these were.
+    at: usize,
+    /// They have passed the filter. Otherwise each is to be looked at.
+    is_filtered: bool,
+    /// How many rows of the batch count as examined.
+    examined: usize,
+    /// How many rows the next batch is to have.
+    count: usize,
+    tries: Tries,
+}
+
+/// So many rows the first batch has. Each one has more than the last, so that little is read in vain
+/// where not all rows are asked for.
+const FIRST_BATCH_ROWS: usize = 128;
 
 /// What the entries are that a cursor reads.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +147,109 @@ impl<'p> ScanOperator<'p> {
             opened: 0,
             read: 0,
             yielded: 0,
+            read_before: 0,
+            ahead: None,
         }
+    }
+
+    /// Whether the access path has rows in batches: in order, without a look-up of each, and without
+    /// locks.
+    fn is_in_batches(&self) -> bool {
+        let scan = self.scan;
+        self.looks_up.is_none()
+            && scan.lock == RowLock::None
+            && matches!(scan.access, Access::Full | Access::Index { .. })
+            && !matches!(self.entries, Entries::Leading(_))
+    }
+
+    /// Whether the rows from here on are read in batches: enough were read one by one.
+    #[inline]
+    fn reads_ahead(&mut self, exec: &mut Exec<'_>) -> bool {
+        self.read - self.read_before >= exec.session.batch_scan_min_rows
+            && self.is_in_batches()
+            && self.ahead(exec).filter.is_some()
+    }
+
+    fn ahead(&mut self, exec: &mut Exec<'_>) -> &mut ReadAhead<'p> {
+        let scan = self.scan;
+        self.ahead.get_or_insert_with(|| {
+            let filter = Filter::new(exec, scan.slot, &scan.filter);
+            Box::new(ReadAhead {
+                has_loops: filter.as_ref().is_some_and(Filter::has_loops),
+                filter,
+                rows: Rows::default(),
+                numbers: Vec::new(),
+                at: 0,
+                is_filtered: false,
+                examined: 0,
+                count: FIRST_BATCH_ROWS,
+                tries: Tries::default(),
+            })
+        })
+    }
+
+    /// Reads the next batch; `false` where there is none, and the next row is to be read alone.
+    fn read_batch(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        if self.cursor.is_none() && !self.open_cursor(exec)? {
+            return Ok(false);
+        }
+        let entries = self.entries;
+        let (Some(cursor), Some(ahead)) = (&mut self.cursor, self.ahead.as_deref_mut()) else {
+            return Ok(false);
+        };
+        exec.check_interrupt()?;
+        ahead.numbers.clear();
+        (ahead.at, ahead.examined) = (0, 0);
+        cursor.next_rows(&mut ahead.rows, ahead.count, BYTES_MAX)?;
+        if ahead.rows.is_empty() {
+            return Ok(false);
+        }
+        ahead.count = (2 * ahead.count).min(ROWS_MAX);
+        self.read += ahead.rows.len() as u64;
+        ahead.numbers.extend(0..ahead.rows.len() as u32);
+        ahead.is_filtered = match &ahead.filter {
+            Some(filter) if !self.scan.filter.is_empty() => {
+                let mut rows = Vec::new();
+                append_rows(&ahead.rows, entries, &mut rows);
+                filter.run(exec, &mut rows, &mut ahead.numbers)?
+            }
+            Some(_) => true,
+            None => false,
+        };
+        if !ahead.is_filtered {
+            ahead.numbers.clear();
+            ahead.numbers.extend(0..ahead.rows.len() as u32);
+        }
+        if !ahead.tries.note(ahead.is_filtered) {
+            ahead.filter = None;
+        }
+        Ok(true)
+    }
+
+    /// Yields the next row that was read ahead, if there is one; `None`: there is none left.
+    fn next_ahead(&mut self, exec: &mut Exec<'_>) -> Result<Option<()>> {
+        while let Some(ahead) = self.ahead.as_deref_mut() {
+            let Some(&number) = ahead.numbers.get(ahead.at) else {
+                if ahead.is_filtered {
+                    ahead.examine(exec, ahead.rows.len());
+                }
+                return Ok(None);
+            };
+            ahead.at += 1;
+            let value = row_of_entry(self.entries, ahead.rows.value(number as usize));
+            load_row(exec, self.scan.slot, value);
+            if ahead.is_filtered {
+                ahead.examine(exec, number as usize + 1);
+                self.yielded += 1;
+                return Ok(Some(()));
+            }
+            exec.check_interrupt()?;
+            if self.accept(exec)? == Accepted::Yes {
+                self.yielded += 1;
+                return Ok(Some(()));
+            }
+        }
+        Ok(None)
     }
 
     /// Tells the statement if what the scan read has little to do with what the planner expected.
@@ -379,8 +510,37 @@ impl<'p> ScanOperator<'p> {
     }
 }
 
+impl ReadAhead<'_> {
+    /// Counts the rows of the batch as examined up to one.
+    fn examine(&mut self, exec: &mut Exec<'_>, end: usize) {
+        exec.session.statement.rows_examined += (end - self.examined) as u64;
+        self.examined = end;
+    }
+}
+
+/// What of an entry is in the slot.
+#[inline]
+fn row_of_entry(entries: Entries, value: &[u8]) -> &[u8] {
+    match entries {
+        Entries::Covering(_) => index_entry::split(value).1,
+        Entries::Rows(_) | Entries::Leading(_) => value,
+    }
+}
+
+/// Appends rows as they would be in the slot.
+fn append_rows<'r>(rows: &'r Rows, entries: Entries, out: &mut Vec<&'r [u8]>) {
+    rows.append_values(out);
+    if matches!(entries, Entries::Covering(_)) {
+        for value in out {
+            *value = row_of_entry(entries, value);
+        }
+    }
+}
+
 impl Operator for ScanOperator<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.ahead = None;
+        self.read_before = self.read;
         self.cursor = None;
         self.points.clear();
         self.at = 0;
@@ -442,6 +602,17 @@ impl Operator for ScanOperator<'_> {
             return self.next_of_keys(exec);
         }
         loop {
+            if self.ahead.is_some() && self.next_ahead(exec)?.is_some() {
+                return Ok(true);
+            }
+            // Who takes rows one by one gains nothing by a batch that no loop filters.
+            if !self.scan.filter.is_empty()
+                && self.reads_ahead(exec)
+                && self.ahead(exec).has_loops
+                && self.read_batch(exec)?
+            {
+                continue;
+            }
             let Some(cursor) = &mut self.cursor else {
                 if !self.open_cursor(exec)? {
                     self.compare_with_estimate(exec);
@@ -469,6 +640,39 @@ impl Operator for ScanOperator<'_> {
             }
         }
     }
+
+    fn has_batches(&self) -> bool {
+        self.is_in_batches()
+    }
+
+    fn next_batch<'s>(&'s mut self, exec: &mut Exec<'_>) -> Result<Option<Batch<'s>>> {
+        let has_rows = |ahead: &ReadAhead<'_>| ahead.at < ahead.numbers.len();
+        if !self.ahead.as_deref().is_some_and(has_rows)
+            && !(self.reads_ahead(exec) && self.read_batch(exec)?)
+        {
+            return Ok(None);
+        }
+        let entries = self.entries;
+        let Some(ahead) = self.ahead.as_deref_mut().filter(|ahead| ahead.is_filtered) else {
+            return Ok(None);
+        };
+        let end = ahead.rows.len();
+        ahead.examine(exec, end);
+        let from = std::mem::replace(&mut ahead.at, ahead.numbers.len());
+        let ahead = &*ahead;
+        let mut rows = Vec::new();
+        append_rows(&ahead.rows, entries, &mut rows);
+        let wanted = &ahead.numbers[from..];
+        if wanted.len() < end {
+            let all = rows;
+            rows = wanted.iter().map(|number| all[*number as usize]).collect();
+        }
+        self.yielded += rows.len() as u64;
+        Ok(Some(Batch {
+            slot: self.scan.slot,
+            rows,
+        }))
+    }
 }
 
 fn index_space(scan: &Scan, index: usize) -> SpaceId {
@@ -490,19 +694,12 @@ fn fetch(scan: &Scan, exec: &mut Exec<'_>, primary_key: &[u8]) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Rows that are longer are copied without what the statement doesn't read of them.
-const WHOLE_BYTES_MAX: usize = 512;
-
 /// Makes a row the slot's current one. One that is locked may change, and is whole.
 #[inline]
 fn put_row(scan: &Scan, row: &mut Row, layout: &SlotLayout, bytes: &[u8]) {
-    if bytes.len() > WHOLE_BYTES_MAX
-        && scan.lock == RowLock::None
-        && let Some(kept) = &layout.kept
-    {
-        row.set_kept(bytes, layout, kept);
-    } else {
-        row.set(bytes);
+    match scan.lock {
+        RowLock::None => batch::put_row(row, layout, bytes),
+        _ => row.set(bytes),
     }
 }
 

@@ -1,0 +1,541 @@
+//! Scans in batches do what scans row by row do: `batch_scan_min_rows` tells which.
+
+use std::time::{Duration, Instant};
+
+use super::altered_rows::Numbers;
+use super::database::{Db, beside};
+
+const ALL: &str = "0";
+const NONE: &str = "18446744073709551615";
+
+/// An answer's rows, or its error, and the warnings.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    rows: Result<Vec<String>, String>,
+    warnings: Vec<String>,
+}
+
+fn answer(db: &mut Db, batches_from: &str, sql: &str) -> Answer {
+    db.run(&format!("SET batch_scan_min_rows = {batches_from}"));
+    let rows = db
+        .try_rows(sql)
+        .map_err(|error| format!("{}: {error}", error.number()));
+    let warnings = db.rows("SHOW WARNINGS");
+    Answer { rows, warnings }
+}
+
+#[track_caller]
+fn is_the_same(db: &mut Db, sql: &str) -> Answer {
+    let by_rows = answer(db, NONE, sql);
+    assert_eq!(answer(db, ALL, sql), by_rows, "{sql}");
+    by_rows
+}
+
+/// Columns by what they may be used as.
+const INTEGERS: [&str; 5] = ["id", "b", "s", "t", "i"];
+const UNSIGNED: [&str; 2] = ["u", "t"];
+const DECIMALS: [&str; 4] = ["m", "n", "w", "z"];
+const DOUBLES: [&str; 2] = ["f", "g"];
+const MOMENTS: [&str; 3] = ["d", "dt", "d2"];
+const TEXTS: [&str; 4] = ["c", "v", "x", "a2"];
+const OTHERS: [&str; 4] = ["y", "e", "ts", "ye"];
+
+fn create(name: &str) -> String {
+    format!(
+        "CREATE TABLE {name} (id INT PRIMARY KEY, b BIGINT, u BIGINT UNSIGNED, s SMALLINT,
+           t TINYINT UNSIGNED, i INT, m DECIMAL(9,2), n DECIMAL(18,4), w DECIMAL(30,6),
+           z DECIMAL(60,10), f DOUBLE, g FLOAT, d DATE, dt DATETIME(3), c CHAR(6), v VARCHAR(20),
+           x VARCHAR(10) COLLATE utf8mb4_bin, y VARBINARY(5), e ENUM('p', 'q'),
+           ts TIMESTAMP NULL, ye YEAR, KEY i (i), KEY si (s, i))"
+    )
+}
+
+const NUMBERS: [&str; 26] = [
+    "0",
+    "1",
+    "-1",
+    "2",
+    "3",
+    "7",
+    "10",
+    "100",
+    "127",
+    "-128",
+    "255",
+    "32767",
+    "-32768",
+    "2147483647",
+    "-2147483648",
+    "4294967295",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "18446744073709551615",
+    "0.05",
+    "-0.05",
+    "1.5",
+    "99999999999999.9999",
+    "123456789.12",
+    "1e0",
+    "-2.5e3",
+];
+const DATES: [&str; 7] = [
+    "'2024-02-29'",
+    "'1000-01-01'",
+    "'9999-12-31'",
+    "'0000-00-00'",
+    "'2024-01-00'",
+    "'1995-03-15'",
+    "'1995-03-16 12:30:45.678'",
+];
+const WORDS: [&str; 9] = [
+    "''", "'a'", "'A'", "'b '", "'abc'", "'ABC'", "'ä'", "'50%'", "'1x'",
+];
+
+/// A value for each column; now and then one is NULL.
+fn row(numbers: &mut Numbers, id: usize) -> String {
+    let mut values = vec![id.to_string()];
+    for _ in 0..5 {
+        values.push(match numbers.below(3) {
+            0 => numbers.one_of(&NUMBERS).to_string(),
+            _ => (numbers.below(11) as i64 - 3).to_string(),
+        });
+    }
+    for _ in 0..6 {
+        values.push(match numbers.below(4) {
+            0 => numbers.one_of(&NUMBERS).to_string(),
+            _ => format!("{}.{:02}", numbers.below(20) as i64 - 5, numbers.below(100)),
+        });
+    }
+    for _ in 0..2 {
+        values.push(match numbers.below(3) {
+            0 => numbers.one_of(&DATES).to_string(),
+            _ => format!(
+                "'199{}-0{}-1{}'",
+                numbers.below(3),
+                1 + numbers.below(3),
+                numbers.below(3)
+            ),
+        });
+    }
+    for _ in 0..4 {
+        values.push(numbers.one_of(&WORDS).to_string());
+    }
+    values.push(numbers.one_of(&["'p'", "'q'"]).to_string());
+    values.push(
+        numbers
+            .one_of(&["'2001-01-01 00:00:00'", "'1999-05-05 05:05:05'"])
+            .to_string(),
+    );
+    values.push(numbers.one_of(&["1999", "2000", "2155"]).to_string());
+    for value in &mut values[1..] {
+        if numbers.below(8) == 0 {
+            *value = "NULL".into();
+        }
+    }
+    format!("({})", values.join(","))
+}
+
+fn insert(db: &mut Db, numbers: &mut Numbers, ids: std::ops::Range<usize>) {
+    let rows: Vec<String> = ids.map(|id| row(numbers, id)).collect();
+    let columns = "id,b,u,s,t,i,m,n,w,z,f,g,d,dt,c,v,x,y,e,ts,ye";
+    db.run(&format!(
+        "INSERT IGNORE INTO t ({columns}) VALUES {}",
+        rows.join(",")
+    ));
+}
+
+/// A table whose rows are of several ages, in the tree, in memory and not committed: the session is
+/// in a transaction that has changed some.
+fn database(seed: u64) -> (Db, Numbers) {
+    let mut numbers = Numbers(seed);
+    let mut db = Db::new();
+    db.run("SET sql_mode = ''");
+    db.run(&create("t"));
+    insert(&mut db, &mut numbers, 0..300);
+    db.engine.shared.store.checkpoint().expect("written");
+    // Columns that the rows until now are not written with.
+    db.run("ALTER TABLE t ADD COLUMN a INT DEFAULT 5, ADD COLUMN a2 VARCHAR(9) DEFAULT 'abc'");
+    insert(&mut db, &mut numbers, 400..700);
+    db.engine.shared.store.checkpoint().expect("written");
+    db.run("ALTER TABLE t ADD COLUMN d2 DATE DEFAULT '1995-03-15', DROP COLUMN a");
+    db.run("UPDATE t SET s = s + 1, d2 = '1994-01-01' WHERE id % 7 = 0");
+    db.run("DELETE FROM t WHERE id % 11 = 0");
+    insert(&mut db, &mut numbers, 800..850);
+    db.run("BEGIN");
+    db.run("UPDATE t SET i = 4, v = 'aBC' WHERE id BETWEEN 100 AND 130 OR id % 50 = 0");
+    db.run("DELETE FROM t WHERE id BETWEEN 200 AND 210");
+    insert(&mut db, &mut numbers, 300..320);
+    (db, numbers)
+}
+
+/// Makes expressions.
+struct Expressions<'n>(&'n mut Numbers);
+
+impl Expressions<'_> {
+    fn column(&mut self) -> String {
+        let kind = match self.0.below(8) {
+            0..3 => &INTEGERS[..],
+            3..5 => &DECIMALS[..],
+            5 => &UNSIGNED[..],
+            6 => &DOUBLES[..],
+            _ => &["m", "s", "i"],
+        };
+        self.0.one_of(kind).into()
+    }
+
+    fn number(&mut self, depth: usize) -> String {
+        if depth == 0 || self.0.below(4) == 0 {
+            return match self.0.below(3) {
+                0 => self.0.one_of(&NUMBERS).into(),
+                _ => self.column(),
+            };
+        }
+        match self.0.below(16) {
+            0..9 => {
+                let op = self
+                    .0
+                    .one_of(&["+", "-", "*", "+", "-", "*", "/", "%", "DIV", "&"]);
+                format!(
+                    "({} {op} {})",
+                    self.number(depth - 1),
+                    self.number(depth - 1)
+                )
+            }
+            9 => format!("(-{})", self.number(depth - 1)),
+            10 => format!("LENGTH({})", self.0.one_of(&TEXTS)),
+            11 => format!("CAST({} AS SIGNED)", self.number(depth - 1)),
+            12 => format!("CAST({} AS DECIMAL(12,3))", self.number(depth - 1)),
+            13 => format!(
+                "IFNULL({}, {})",
+                self.number(depth - 1),
+                self.number(depth - 1)
+            ),
+            14 => format!(
+                "CASE WHEN {} THEN {} ELSE {} END",
+                self.condition(depth - 1),
+                self.number(depth - 1),
+                self.number(depth - 1)
+            ),
+            _ => self.condition(depth - 1),
+        }
+    }
+
+    /// Two expressions of one family.
+    fn pair(&mut self, depth: usize) -> [String; 2] {
+        match self.0.below(6) {
+            0..3 => [self.number(depth), self.number(depth)],
+            3 => {
+                let other = match self.0.below(2) {
+                    0 => self.0.one_of(&DATES).into(),
+                    _ => self.0.one_of(&MOMENTS).to_string(),
+                };
+                [self.0.one_of(&MOMENTS).into(), other]
+            }
+            4 => {
+                let other = match self.0.below(2) {
+                    0 => self.0.one_of(&WORDS).into(),
+                    _ => self.0.one_of(&TEXTS).to_string(),
+                };
+                [self.0.one_of(&TEXTS).into(), other]
+            }
+            _ => [
+                self.0.one_of(&OTHERS).into(),
+                self.0.one_of(&NUMBERS).into(),
+            ],
+        }
+    }
+
+    fn condition(&mut self, depth: usize) -> String {
+        let kind = match depth {
+            0 => self.0.below(6),
+            _ => self.0.below(12),
+        };
+        match kind {
+            0 | 1 => {
+                let [a, b] = self.pair(depth.saturating_sub(1));
+                let op = self.0.one_of(&["=", "<>", "<", "<=", ">", ">=", "<=>"]);
+                format!("{a} {op} {b}")
+            }
+            2 => {
+                let [a, b] = self.pair(0);
+                let [_, c] = self.pair(0);
+                let c = if self.0.below(2) == 0 { b.clone() } else { c };
+                let not = self.0.one_of(&["", "NOT "]);
+                format!("{a} {not}BETWEEN {b} AND {c}")
+            }
+            3 => {
+                let not = self.0.one_of(&["", "NOT "]);
+                let items: Vec<String> = (0..1 + self.0.below(6))
+                    .map(|_| match self.0.below(9) {
+                        0 => "NULL".into(),
+                        _ => self.0.one_of(&NUMBERS).to_string(),
+                    })
+                    .collect();
+                format!("{} {not}IN ({})", self.column(), items.join(","))
+            }
+            4 => {
+                let columns = [&INTEGERS[..], &DECIMALS, &MOMENTS, &TEXTS, &OTHERS].concat();
+                let is = self.0.one_of(&["IS NULL", "IS NOT NULL"]);
+                format!("{} {is}", self.0.one_of(&columns))
+            }
+            5 => {
+                let pattern = self
+                    .0
+                    .one_of(&["'%b%'", "'a%'", "'_'", "'%'", "'A_c'", "'5%'"]);
+                let not = self.0.one_of(&["", "NOT "]);
+                format!("{} {not}LIKE {pattern}", self.0.one_of(&TEXTS))
+            }
+            6 => format!(
+                "({} AND {})",
+                self.condition(depth - 1),
+                self.condition(depth - 1)
+            ),
+            7 => format!(
+                "({} OR {})",
+                self.condition(depth - 1),
+                self.condition(depth - 1)
+            ),
+            8 => format!(
+                "({} XOR {})",
+                self.condition(depth - 1),
+                self.condition(depth - 1)
+            ),
+            9 => format!("NOT ({})", self.condition(depth - 1)),
+            10 => {
+                let is = self
+                    .0
+                    .one_of(&["IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE"]);
+                format!("({}) {is}", self.condition(depth - 1))
+            }
+            _ => self.number(depth - 1),
+        }
+    }
+
+    fn aggregates(&mut self) -> String {
+        let number = self.number(2);
+        let other = match self.0.below(3) {
+            0 => self.0.one_of(&TEXTS).to_string(),
+            1 => self.0.one_of(&MOMENTS).to_string(),
+            _ => self.number(1),
+        };
+        let functions = ["SUM", "AVG", "MIN", "MAX", "COUNT", "STDDEV_POP", "BIT_OR"];
+        let function = self.0.one_of(&functions);
+        let last = self
+            .0
+            .one_of(&["COUNT(DISTINCT s)", "SUM(1)", "ANY_VALUE(id)", "COUNT(i)"]);
+        let last = if self.0.below(6) == 0 {
+            last
+        } else {
+            "COUNT(u)"
+        };
+        format!("COUNT(*), {function}({number}), MIN({other}), MAX({other}), {last}")
+    }
+
+    fn condition_clause(&mut self) -> String {
+        match self.0.below(4) {
+            0 => String::new(),
+            1 => format!(" WHERE {} AND {}", self.condition(1), self.condition(2)),
+            _ => format!(" WHERE {}", self.condition(2)),
+        }
+    }
+
+    fn query(&mut self) -> String {
+        let condition = self.condition_clause();
+        match self.0.below(7) {
+            0..3 => format!("SELECT {} FROM t{condition}", self.aggregates()),
+            3..5 => {
+                let keys = [
+                    &INTEGERS[..],
+                    &DECIMALS,
+                    &MOMENTS,
+                    &TEXTS,
+                    &OTHERS,
+                    &DOUBLES,
+                ]
+                .concat();
+                let mut key = self.0.one_of(&keys).to_string();
+                if self.0.below(3) == 0 {
+                    key = format!("{key}, {}", self.number(1));
+                }
+                let aggregates = self.aggregates();
+                format!("SELECT {key}, {aggregates} FROM t{condition} GROUP BY {key}")
+            }
+            5 => format!("SELECT id, {} FROM t{condition}", self.number(1)),
+            _ => {
+                let limit = 1 + self.0.below(200);
+                format!("SELECT id FROM t{condition} ORDER BY id DESC LIMIT {limit}")
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_is_asked_is_answered_as_row_by_row() {
+    let mut failed = 0;
+    let mut warned = 0;
+    let mut plain = 0;
+    for seed in 0..4 {
+        let (mut db, mut numbers) = database(seed);
+        for query in 0..250 {
+            if query == 200 {
+                db.run("SET sql_mode = DEFAULT");
+                db.run("SET sql_mode = CONCAT(@@sql_mode, ',NO_UNSIGNED_SUBTRACTION')");
+            }
+            let sql = Expressions(&mut numbers).query();
+            let Answer { rows, warnings } = is_the_same(&mut db, &sql);
+            failed += usize::from(rows.is_err());
+            warned += usize::from(rows.is_ok() && !warnings.is_empty());
+            plain += usize::from(rows.is_ok() && warnings.is_empty());
+        }
+    }
+    assert!(
+        failed > 20 && warned > 20 && plain > 400,
+        "{failed} failed, {warned} warned, {plain} did neither"
+    );
+}
+
+#[test]
+fn sums_at_the_ends_of_the_ranges_are_exact() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, b BIGINT, u BIGINT UNSIGNED, m DECIMAL(18,2), w DECIMAL(38,0))");
+    for id in 0..40 {
+        db.run(&format!(
+            "INSERT INTO t VALUES ({id}, 9223372036854775807, 18446744073709551615,
+               9999999999999999.99, 99999999999999999999999999999999999999)"
+        ));
+    }
+    let Answer { rows, .. } = is_the_same(
+        &mut db,
+        "SELECT SUM(b), SUM(u), SUM(m), SUM(w), AVG(b) FROM t",
+    );
+    let expected = "368934881474191032280|737869762948382064600|399999999999999999.60|\
+                    3999999999999999999999999999999999999960|9223372036854775807.0000";
+    assert_eq!(rows.expect("sums"), [expected]);
+    is_the_same(
+        &mut db,
+        "SELECT SUM(m * 10), SUM(m * m), SUM(b - 1), SUM(m + w) FROM t",
+    );
+    let Answer { rows, .. } = is_the_same(&mut db, "SELECT SUM(b + id) FROM t");
+    assert!(rows.expect_err("out of range").starts_with("1690"));
+}
+
+#[test]
+fn errors_and_warnings_come_of_the_rows_that_they_come_of_row_by_row() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT, b BIGINT, v VARCHAR(9))");
+    db.run("SET cte_max_recursion_depth = 5000");
+    db.run(
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         SELECT i, i % 10, IF(i = 2500, 9223372036854775807, i), CONCAT(i, IF(i > 2000, 'x', '')) FROM n",
+    );
+    let Answer { warnings, .. } = is_the_same(
+        &mut db,
+        "SELECT SUM(10 / a), SUM(v + 0) FROM t WHERE id > 1500",
+    );
+    assert_eq!(warnings.len(), 1024);
+    let both = "SELECT SUM(10 % a), SUM(b + 1), SUM(v * 1) FROM t WHERE id > 1990";
+    let Answer { rows, warnings } = is_the_same(&mut db, both);
+    assert!(rows.expect_err("out of range").starts_with("1690"));
+    assert!(warnings.len() > 500);
+    is_the_same(
+        &mut db,
+        "SELECT a, SUM(b + 1) FROM t WHERE b + 1 > a GROUP BY a",
+    );
+    is_the_same(
+        &mut db,
+        "SELECT a, SUM(b + 1) FROM t WHERE v < 2500 GROUP BY a",
+    );
+    is_the_same(&mut db, "SELECT id FROM t WHERE b + 1 > 5 AND id < 2000");
+    db.run("SET @seen = 0");
+    let counts = "SELECT COUNT(*) FROM t WHERE (@seen := @seen + 1) % 2 = 0";
+    is_the_same(&mut db, counts);
+    assert_eq!(db.rows("SELECT @seen"), ["6000"]);
+}
+
+#[test]
+fn groups_that_memory_does_not_hold_are_grouped_all_the_same() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT, v VARCHAR(60))");
+    db.run("SET cte_max_recursion_depth = 50000");
+    db.run(
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
+         SELECT i, i % 20000, REPEAT(CHAR(65 + i % 3, 97 + i % 7), 5 + i % 20) FROM n",
+    );
+    let sql = "SELECT COUNT(*), SUM(n), SUM(s), MAX(v) FROM
+                 (SELECT a, v, COUNT(*) AS n, SUM(id) AS s FROM t GROUP BY a, v) g";
+    let whole = is_the_same(&mut db, sql);
+    db.run("SET tmp_table_size = 1024");
+    assert_eq!(is_the_same(&mut db, sql), whole);
+    is_the_same(&mut db, "SELECT v, COUNT(*), SUM(a) FROM t GROUP BY v");
+}
+
+#[test]
+fn rows_examined_and_measured_are_those_of_row_by_row() {
+    let (mut db, _) = database(1);
+    for sql in [
+        "EXPLAIN ANALYZE SELECT COUNT(*), SUM(i) FROM t WHERE s < 3",
+        "EXPLAIN ANALYZE SELECT id FROM t WHERE s < 3 LIMIT 7",
+        "EXPLAIN ANALYZE SELECT id FROM t WHERE s < 3",
+        "EXPLAIN ANALYZE SELECT s, MAX(m) FROM t IGNORE INDEX (si) WHERE f > 0 GROUP BY s",
+    ] {
+        let counts = |db: &mut Db, batches_from: &str| {
+            let Answer { rows, .. } = answer(db, batches_from, sql);
+            let text = rows.expect("explained").join("\n");
+            let actual = text
+                .split("rows=")
+                .map(|rest| rest.split([' ', ')']).next());
+            let actual: Vec<_> = actual.map(|count| count.map(str::to_string)).collect();
+            (actual, db.session.state.statement.rows_examined)
+        };
+        assert_eq!(counts(&mut db, ALL), counts(&mut db, NONE), "{sql}");
+    }
+}
+
+#[test]
+fn a_scan_in_batches_ends_with_its_statement() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+    db.run("SET cte_max_recursion_depth = 50000");
+    db.run(
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+         SELECT i, i % 100 FROM n",
+    );
+    db.run("SET batch_scan_min_rows = 0, max_execution_time = 200");
+    let begun = Instant::now();
+    let slow = "SELECT COUNT(*) FROM t x JOIN t y ON y.a + x.a = 300 JOIN t z ON z.a + y.a = 5";
+    let error = db.try_rows(slow).expect_err("ended");
+    assert_eq!(error.number(), 3024, "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn others_see_what_they_should_while_a_scan_is_in_batches() {
+    let (mut db, _) = database(2);
+    let mut other = beside(&db);
+    let sql = "SELECT COUNT(*), SUM(id), MAX(i), MIN(v) FROM t WHERE id > 50";
+    let own = is_the_same(&mut db, sql);
+    let committed = is_the_same(&mut other, sql);
+    assert_ne!(own, committed);
+    other.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+    assert_eq!(is_the_same(&mut other, sql), own);
+    db.run("ROLLBACK");
+    assert_eq!(is_the_same(&mut other, sql), committed);
+}
+
+#[test]
+fn long_values_that_are_not_in_the_tree_are_read_between_batches() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT, v MEDIUMTEXT)");
+    for id in 0..200 {
+        let length = if id % 20 == 7 { 10_000 } else { 3 };
+        db.run(&format!(
+            "INSERT INTO t VALUES ({id}, {}, REPEAT('x', {length}))",
+            id % 9
+        ));
+    }
+    let sql = "SELECT COUNT(*), SUM(a), SUM(LENGTH(v)), MAX(id) FROM t WHERE a <> 5";
+    let in_memory = is_the_same(&mut db, sql);
+    is_the_same(&mut db, "SELECT id, a FROM t WHERE a <> 5 ORDER BY id DESC");
+    db.engine.shared.store.checkpoint().expect("written");
+    assert_eq!(is_the_same(&mut db, sql), in_memory);
+}
