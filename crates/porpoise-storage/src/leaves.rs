@@ -280,7 +280,7 @@ impl Place<'_> {
             Direction::Forward => *number,
             Direction::Backward => last - number.min(&last),
         };
-        if passed % LEAVES_AHEAD != 0 {
+        if !passed.is_multiple_of(LEAVES_AHEAD) {
             return;
         }
         let from = match passed {

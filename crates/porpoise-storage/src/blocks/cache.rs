@@ -57,7 +57,10 @@ impl BlockCache {
     pub(super) fn is_worth_keeping(&self, is_of_a_scan: bool) -> bool {
         !is_of_a_scan
             || !self.memory.is_nearly_used()
-            || self.scanned.fetch_add(1, Ordering::Relaxed) % SCANNED_PER_KEPT == 0
+            || self
+                .scanned
+                .fetch_add(1, Ordering::Relaxed)
+                .is_multiple_of(SCANNED_PER_KEPT)
     }
 
     /// A loan of nothing yet.
