@@ -21,7 +21,8 @@ pub(crate) struct ValueLists {
     /// Each with where in the plan it lies.
     lists: Vec<(usize, ListUse)>,
     charge: Charge,
-    /// What is computed may have to be computed again, as if it had not been: nothing is noted.
+    /// What is computed may have to be computed again, as if it had not been: nothing is noted that
+    /// anybody would miss then.
     is_frozen: bool,
 }
 
@@ -49,13 +50,7 @@ impl Exec<'_> {
         let ValueLists {
             lists, is_frozen, ..
         } = &mut self.kept().value_lists;
-        if *is_frozen {
-            let known = lists.iter().find(|(of, _)| *of == number);
-            return Ok(match known {
-                Some((_, ListUse::Known(known))) => known.clone(),
-                _ => None,
-            });
-        }
+        let is_frozen = *is_frozen;
         let at = lists.iter().position(|(of, _)| *of == number);
         let at = at.unwrap_or_else(|| {
             lists.push((number, ListUse::GoneThrough(0)));
@@ -63,21 +58,27 @@ impl Exec<'_> {
         });
         match &mut lists[at].1 {
             ListUse::Known(known) => return Ok(known.clone()),
+            // Of a batch there are many rows.
+            ListUse::GoneThrough(_) if is_frozen => {}
             ListUse::GoneThrough(times) if list.len() < SORTED_MIN && *times < OFTEN => {
                 *times += 1;
                 return Ok(None);
             }
             ListUse::GoneThrough(_) => {}
         }
+        let warnings = self.session.vars.warnings_total;
         let sorted = match list.iter().all(Expr::is_constant) {
             true => Some(Arc::new(self.sorted_list(list, domains)?)),
             false => None,
         };
-        self.kept().value_lists.lists[at].1 = ListUse::Known(sorted.clone());
+        // If it may have to be sorted again, it has to warn again.
+        if !is_frozen || self.session.vars.warnings_total == warnings {
+            self.kept().value_lists.lists[at].1 = ListUse::Known(sorted.clone());
+        }
         Ok(sorted)
     }
 
-    /// Notes nothing of lists from here on, or notes it again; what was so before.
+    /// Notes nothing of lists that warn from here on, or notes it again; what was so before.
     pub(crate) fn freeze_value_lists(&mut self, is_frozen: bool) -> bool {
         std::mem::replace(&mut self.kept().value_lists.is_frozen, is_frozen)
     }
