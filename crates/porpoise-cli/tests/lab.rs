@@ -327,6 +327,10 @@ fn a_server_that_dies_fails_its_run_and_not_the_experiment() {
         failures.len() == 1 && failures[0].contains("; the server has ended (signal: 9"),
         "{failures:?}"
     );
+    assert_eq!(lab.run(&["report", "short.lab"]).0, Some(0));
+    let html = std::fs::read_to_string(lab.folder.path().join("short.html")).unwrap();
+    assert!(html.contains("1 runs came to nothing"));
+    is_accessible(&lab, &html);
     assert_eq!(
         lab.values("SELECT COUNT(*) FROM lab.runs WHERE state = 'done'"),
         ["3"]
@@ -701,6 +705,19 @@ fn a_change_between_builds_is_found_told_once_and_kept() {
         "{said}"
     );
     assert_eq!(lab.run(&watch).0, Some(0));
+    // What was narrowed stays so.
+    let (code, said) = lab.run(&watch[..7]);
+    assert!(code == Some(0) && said.contains("by build-13"), "{said}");
+    let other = SHORT.replace(
+        "name = \"Porpoise\"",
+        "name = \"Other\"\nprogram = \"/bin/sh\"",
+    );
+    std::fs::write(lab.folder.path().join("other.toml"), other).unwrap();
+    let (code, said) = lab.run(&["watch", "other.toml", "--builds", "builds"]);
+    assert!(
+        code == Some(1) && said.contains("no server of the experiment is the revision"),
+        "{said}"
+    );
     let (code, said) = lab.run(&["watch", "short.toml", "--range", "nothing..nowhere"]);
     assert!(
         code == Some(1) && said.contains("nothing..nowhere: "),
@@ -738,11 +755,13 @@ fn random_statements_and_queries_find_nothing_wrong() {
     let shown = |number: &str| lab.run(&["fuzz", "--show", number]).1;
     assert_eq!(shown("77"), shown("77"));
     assert_ne!(shown("77"), shown("85"));
-    let (code, said) = lab.run(&["fuzz", "--functions", "no_such"]);
-    assert!(
-        code == Some(1) && said.contains("no function's name holds no_such"),
-        "{said}"
-    );
+    for more in [&[][..], &["--show", "5"]] {
+        let (code, said) = lab.run(&[&["fuzz", "--functions", "no_such"], more].concat());
+        assert!(
+            code == Some(1) && said.contains("no function's name holds no_such"),
+            "{said}"
+        );
+    }
     let (code, said) = lab.run(&["fuzz", "--mariadb", "--ways", "shm"]);
     assert!(code == Some(1) && said.contains("--ways unix"), "{said}");
 }

@@ -7,7 +7,7 @@ use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Purity, Returns, at_least, between, exactly, pure,
 };
-use porpoise_expr::{Expr, typing};
+use porpoise_expr::{Expr, ExprKind, typing};
 use porpoise_types::{BlobSize, Charset, DataType, Value, cancel, convert};
 
 use crate::string::{STRING, Units, bytes, bytes_type, constant_count, count, sized, string};
@@ -321,7 +321,13 @@ fn quoted_type(arguments: &[Expr]) -> Result<DataType> {
 
 /// A byte for two digits.
 fn unhexed_type(arguments: &[Expr]) -> Result<DataType> {
-    let digits = arguments.first().map_or(0, |text| text.ty.max_chars());
+    let digits = arguments.first().map_or(0, |text| match &text.kind {
+        // Of a number that was made a text.
+        ExprKind::Cast { operand, .. } => {
+            typing::spelled_octets(&operand.ty).max(text.ty.max_chars())
+        }
+        _ => text.ty.max_chars(),
+    });
     Ok(typing::bytes_type(digits.div_ceil(2)))
 }
 

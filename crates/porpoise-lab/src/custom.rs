@@ -35,7 +35,7 @@ use porpoise_client::{Connection, Error};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::experiment::in_words;
+use crate::experiment::{in_words, place_of};
 use crate::scenario::{Check, Scenario};
 use crate::workload::{Course, Filled};
 
@@ -255,7 +255,7 @@ impl CustomWorkload {
         };
         let file: File = toml::from_str(text).map_err(|error| {
             let what = in_words(error.message());
-            match error.span().filter(|span| !span.is_empty()) {
+            match place_of(&error, text) {
                 Some(span) => at(what, span.start),
                 None => what,
             }

@@ -64,6 +64,21 @@ pub fn sessions(
     Ok(sessions)
 }
 
+/// Whether the account may see the sessions of others.
+pub fn sees_all(connection: &mut Connection) -> Result<bool, Error> {
+    let grants = connection.rows("SHOW GRANTS")?;
+    for row in &grants {
+        let grant: String = row.get(0)?;
+        let is_global = grant.contains(" ON *.* ");
+        let mut words = grant.split([' ', ',']);
+        let has_all = grant.starts_with("GRANT ALL PRIVILEGES");
+        if is_global && (has_all || words.any(|word| word == "PROCESS")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Ends a session, if it still sleeps: its client may have come back since the list was made.
 pub fn end(connection: &mut Connection, session: &IdleSession) -> Result<Ended, Error> {
     let still = sessions(connection, session.idle)?;

@@ -94,6 +94,7 @@ pub use experiment::{
     WorkloadKind, WorkloadSpec,
 };
 pub use histogram::Histogram;
+pub use lifeline::WorkFolder;
 pub use page::Page;
 pub use peer::Peer;
 pub use report::{Measurement, Report};

@@ -1,10 +1,30 @@
 //! The machine that an experiment runs on, in words: what somebody needs to judge its figures.
 
-use std::fs::read_to_string;
+use std::fs::{self, File, read_to_string};
+use std::io;
 use std::path::Path;
+
+use sha2::{Digest, Sha256};
 
 /// A name and a value.
 pub type Fact = (String, String);
+
+/// A file as a fact of this name: where it is, how long, and its SHA-256, which tells one build from
+/// another.
+pub fn fact_of_file(name: &str, path: &Path) -> Fact {
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut digest = Sha256::new();
+    let read = File::open(path).and_then(|mut file| io::copy(&mut file, &mut digest));
+    let value = match read {
+        Ok(len) => format!(
+            "{}, {len} bytes, SHA-256 {:x}",
+            place.display(),
+            digest.finalize()
+        ),
+        Err(error) => format!("{}: {error}", place.display()),
+    };
+    (name.to_owned(), value)
+}
 
 /// CPU, memory, kernel, mitigations, frequency governor, load. What the system doesn't tell is left
 /// out.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use porpoise_client::{Options, Transport};
 
+use crate::machine::{Fact, fact_of_file};
 use crate::{Error, Histogram, Workload};
 
 /// The client library's file.
@@ -149,6 +150,23 @@ pub struct SysbenchScript {
 }
 
 impl SysbenchScript {
+    /// The program's version, and the client library that it has.
+    pub(crate) fn facts(&self) -> Vec<Fact> {
+        let told = Command::new("sysbench").arg("--version").output();
+        let version = match told {
+            Ok(told) => String::from_utf8_lossy(&told.stdout).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let library = match &self.library {
+            Some(folder) => fact_of_file("client library", &folder.join(LIBRARY)),
+            None => (
+                "client library".to_owned(),
+                "the one that sysbench was built with".to_owned(),
+            ),
+        };
+        vec![("sysbench".to_owned(), version), library]
+    }
+
     /// Whether its library is one that knows Porpoise's own ways in.
     pub(crate) fn has_library_of_porpoise(&self) -> bool {
         let library = self.library.as_ref().map(|folder| folder.join(LIBRARY));

@@ -210,6 +210,12 @@ impl PacketReader {
         mid_packet || !rest.is_empty()
     }
 
+    /// The number of a reply to the packet, or the piece of one, that comes next: where it was refused,
+    /// of the error. 1 as long as its header hasn't come.
+    pub fn reply_sequence(&self) -> u8 {
+        header(self.held.unread()).map_or(1, |next| next.sequence.wrapping_add(1))
+    }
+
     /// Forgets what came in.
     pub fn clear(&mut self) {
         self.held.clear();
@@ -556,6 +562,7 @@ mod tests {
         let mut reader = PacketReader::new(PIECE_BYTES_MAX + 99);
         reader.feed(writer.bytes());
         assert_eq!(reader.next_packet(), Err(Error::PacketTooLarge));
+        assert_eq!(reader.reply_sequence(), 2);
     }
 
     #[test]

@@ -35,6 +35,7 @@ use crate::client_session::{ClientSession, CommandOutcome};
 use crate::connection_slots::ConnectionSlot;
 use crate::error_packet::{wire_error, write_error};
 use crate::handshake::Handshake;
+use crate::io_buffers::IoBuffers;
 use crate::send_buffer::{SendBuffer, SendProgress};
 use crate::server_state::ServerState;
 use crate::stream::{Peer, Stream};
@@ -444,10 +445,10 @@ impl Connection {
     }
 
     /// Its client has sent what its stream can't be read from.
-    fn refuse_bytes(&mut self, error: &io::Error, writer: &mut PacketWriter) -> NextState {
+    fn refuse_bytes(&mut self, error: &io::Error, buffers: &mut IoBuffers) -> NextState {
         let inner = error.get_ref();
         match inner.and_then(|inner| inner.downcast_ref::<porpoise_protocol::Error>()) {
-            Some(&error) => self.refuse_packet(error, writer),
+            Some(&error) => self.refuse_packet(error, buffers),
             None => self.abort(&error.to_string()),
         }
     }
@@ -456,8 +457,9 @@ impl Connection {
     fn refuse_packet(
         &mut self,
         error: porpoise_protocol::Error,
-        writer: &mut PacketWriter,
+        buffers: &mut IoBuffers,
     ) -> NextState {
+        let writer = &mut buffers.writer;
         let capabilities = match &self.phase {
             Phase::Session(client) => client.capabilities(),
             Phase::Handshake(_) | Phase::AwaitingReuse | Phase::Over => Capabilities::empty(),
@@ -465,7 +467,9 @@ impl Connection {
         self.count_aborted();
         writer.set_sequence(match &self.phase {
             Phase::Handshake(handshake) => handshake.next_sequence(),
-            Phase::Session(_) | Phase::AwaitingReuse | Phase::Over => 1,
+            Phase::Session(_) | Phase::AwaitingReuse | Phase::Over => {
+                buffers.reader.reply_sequence()
+            }
         });
         write_error(writer, &wire_error(error), capabilities);
         self.send_final_reply(writer)

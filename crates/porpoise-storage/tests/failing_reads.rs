@@ -1,15 +1,14 @@
 //! A disk that can't read some of its sectors.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use porpoise_storage::{
-    Disk, DiskFile, DiskFolder, Error, LockOutcome, Metadata, OpenMode, Options, OsDisk, SpaceId,
-    Store,
-};
+use hooked_disk::{HookedDisk, Hooks, OpenFile};
+use porpoise_storage::{Error, Options, SpaceId, Store};
+
+mod hooked_disk;
 
 const ONE: SpaceId = SpaceId(1);
 const TWO: SpaceId = SpaceId(2);
@@ -18,14 +17,6 @@ const ROWS: u32 = 2000;
 /// Refuses to read pages of the tree that have these bytes, once it is told to.
 #[derive(Debug)]
 struct BadSectors {
-    disk: OsDisk,
-    is_bad: Arc<AtomicBool>,
-    pattern: &'static [u8],
-}
-
-#[derive(Debug)]
-struct BadFile {
-    file: Arc<dyn DiskFile>,
     is_bad: Arc<AtomicBool>,
     pattern: &'static [u8],
 }
@@ -35,83 +26,15 @@ const A_ROW: &[u8] = b"row 1:77";
 /// In the lists of tables: the type of keys.
 const A_TYPE: &[u8] = b"&[u8]";
 
-impl Disk for BadSectors {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let file = self.disk.open(path, mode)?;
-        if !path.to_string_lossy().contains("tree.redb") {
-            return Ok(file);
-        }
-        let is_bad = Arc::clone(&self.is_bad);
-        let pattern = self.pattern;
-        Ok(Arc::new(BadFile {
-            file,
-            is_bad,
-            pattern,
-        }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
-        self.disk.list(folder)
-    }
-
-    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
-        self.disk.metadata(path)
-    }
-
-    fn create_folder(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_folder(path)
-    }
-
-    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFolder>> {
-        self.disk.open_folder(folder)
-    }
-
-    fn free_bytes(&self, path: &Path) -> Option<u64> {
-        self.disk.free_bytes(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<LockOutcome> {
-        self.disk.lock(path)
-    }
-}
-
-impl DiskFile for BadFile {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read = self.file.read_at(bytes, offset)?;
+impl Hooks for BadSectors {
+    fn read_at(&self, of: &OpenFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = of.file.read_at(bytes, offset)?;
         let has = |window: &[u8]| window == self.pattern;
         let is_hit = || bytes[..read].windows(self.pattern.len()).any(has);
-        if self.is_bad.load(Ordering::SeqCst) && is_hit() {
+        if of.name.starts_with("tree.redb") && self.is_bad.load(Ordering::SeqCst) && is_hit() {
             return Err(io::Error::from_raw_os_error(5));
         }
         Ok(read)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.file.write_at(bytes, offset)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
     }
 }
 
@@ -121,11 +44,10 @@ fn store(folder: &Path, pattern: &'static [u8]) -> (Store, Arc<AtomicBool>) {
     let mut options = Options::path(folder);
     options.checkpoint_read_tries = 0;
     options.cache_bytes = 128 << 10;
-    options.disk = Arc::new(BadSectors {
-        disk: OsDisk,
+    options.disk = Arc::new(HookedDisk(Arc::new(BadSectors {
         is_bad: Arc::clone(&is_bad),
         pattern,
-    });
+    })));
     let store = Store::open(&options).unwrap();
     for space in [ONE, TWO] {
         let mut work = store.begin();

@@ -2,27 +2,19 @@
 //! leave in memory.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::io;
 use std::ops::{Bound, Range};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use porpoise_storage::{
-    Direction, Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode, Options, OsDisk,
-    SpaceId, Store,
-};
+use hooked_disk::{HookedDisk, Hooks, OpenFile};
+use porpoise_storage::{Direction, Options, SpaceId, Store};
+
+mod hooked_disk;
 
 const SPACE: SpaceId = SpaceId(1);
 const ROWS: u32 = 30_000;
 const PAGE: u64 = 4096;
-
-/// Tells which pages of the tree were read, and which had been asked for before.
-#[derive(Debug)]
-struct Watched {
-    disk: OsDisk,
-    reads: Arc<Mutex<Reads>>,
-}
 
 #[derive(Debug, Default)]
 struct Reads {
@@ -33,96 +25,35 @@ struct Reads {
     read_after_begun: usize,
 }
 
+/// Tells which pages of the tree were read, and which had been asked for before.
 #[derive(Debug)]
-struct WatchedFile {
-    file: Arc<dyn DiskFile>,
-    reads: Arc<Mutex<Reads>>,
-}
+struct Watch(Arc<Mutex<Reads>>);
 
 fn pages(offset: u64, len: u64) -> Range<u64> {
     offset / PAGE..(offset + len).div_ceil(PAGE)
 }
 
-impl Disk for Watched {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let file = self.disk.open(path, mode)?;
-        if !path.to_string_lossy().contains("tree.redb") {
-            return Ok(file);
+impl Hooks for Watch {
+    fn read_at(&self, of: &OpenFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        if of.name.starts_with("tree.redb") {
+            let mut reads = self.0.lock().unwrap();
+            for page in pages(offset, bytes.len() as u64) {
+                let is_new = reads.read.insert(page);
+                let was_begun = reads.begun.contains(&page);
+                reads.read_after_begun += usize::from(is_new && was_begun);
+            }
         }
-        let reads = Arc::clone(&self.reads);
-        Ok(Arc::new(WatchedFile { file, reads }))
+        of.file.read_at(bytes, offset)
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
-        self.disk.list(folder)
-    }
-
-    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
-        self.disk.metadata(path)
-    }
-
-    fn create_folder(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_folder(path)
-    }
-
-    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFolder>> {
-        self.disk.open_folder(folder)
-    }
-
-    fn free_bytes(&self, path: &Path) -> Option<u64> {
-        self.disk.free_bytes(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<LockOutcome> {
-        self.disk.lock(path)
-    }
-}
-
-impl DiskFile for WatchedFile {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut reads = self.reads.lock().unwrap();
-        for page in pages(offset, bytes.len() as u64) {
-            let is_new = reads.read.insert(page);
-            let was_begun = reads.begun.contains(&page);
-            reads.read_after_begun += usize::from(is_new && was_begun);
+    fn begin_reading(&self, of: &OpenFile, offset: u64, len: u64) {
+        if of.name.starts_with("tree.redb") {
+            let mut reads = self.0.lock().unwrap();
+            for page in pages(offset, len) {
+                let is_new = reads.begun.insert(page);
+                reads.begun_twice += usize::from(!is_new);
+            }
         }
-        self.file.read_at(bytes, offset)
-    }
-
-    fn begin_reading(&self, offset: u64, len: u64) {
-        let mut reads = self.reads.lock().unwrap();
-        for page in pages(offset, len) {
-            let is_new = reads.begun.insert(page);
-            reads.begun_twice += usize::from(!is_new);
-        }
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.file.write_at(bytes, offset)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
     }
 }
 
@@ -131,10 +62,7 @@ fn store(folder: &Path, cache_bytes: usize) -> (Store, Arc<Mutex<Reads>>) {
     let reads = Arc::new(Mutex::new(Reads::default()));
     let mut options = Options::path(folder);
     options.cache_bytes = cache_bytes;
-    options.disk = Arc::new(Watched {
-        disk: OsDisk,
-        reads: Arc::clone(&reads),
-    });
+    options.disk = Arc::new(HookedDisk(Arc::new(Watch(Arc::clone(&reads)))));
     let open = || Store::open(&options).unwrap();
     let filling = open();
     // Every second row first, so that neighbours don't come to lie beside each other.

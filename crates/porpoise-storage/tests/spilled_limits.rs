@@ -1,16 +1,15 @@
 //! Transactions that go on in a file, on a disk with little room, or one that fails.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use porpoise_storage::{
-    Background, Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode, Options, OsDisk,
-    SpaceId, Store, Transaction, Work, salvage,
-};
+use hooked_disk::{HookedDisk, Hooks, OpenFile};
+use porpoise_storage::{Background, Options, SpaceId, Store, Transaction, Work, salvage};
+
+mod hooked_disk;
 
 const SPACE: SpaceId = SpaceId(1);
 const ROWS: u32 = 2000;
@@ -24,100 +23,28 @@ struct Orders {
     fails_log_syncs: AtomicBool,
 }
 
-#[derive(Debug)]
-struct PoorDisk(Arc<Orders>);
-
-#[derive(Debug)]
-struct PoorFile {
-    file: Arc<dyn DiskFile>,
-    orders: Arc<Orders>,
-    name: String,
-}
-
-impl Disk for PoorDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(PoorFile {
-            file: OsDisk.open(path, mode)?,
-            orders: Arc::clone(&self.0),
-            name: path.file_name().unwrap().to_string_lossy().into_owned(),
-        }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        OsDisk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        OsDisk.remove(path)
-    }
-
-    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
-        OsDisk.list(folder)
-    }
-
-    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
-        OsDisk.metadata(path)
-    }
-
-    fn create_folder(&self, path: &Path) -> io::Result<()> {
-        OsDisk.create_folder(path)
-    }
-
-    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFolder>> {
-        OsDisk.open_folder(folder)
-    }
-
-    fn free_bytes(&self, _path: &Path) -> Option<u64> {
-        Some(self.0.free.load(Ordering::SeqCst))
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<LockOutcome> {
-        OsDisk.lock(path)
-    }
-}
-
-impl PoorFile {
-    fn check_sync(&self) -> io::Result<()> {
-        let fails = self.orders.fails_log_syncs.load(Ordering::SeqCst);
-        match fails && self.name.starts_with("log") {
-            true => Err(io::Error::from_raw_os_error(5)),
-            false => Ok(()),
-        }
-    }
-}
-
-impl DiskFile for PoorFile {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(bytes, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        let end = self.orders.spill_end.load(Ordering::SeqCst);
-        if !self.name.starts_with("spill-") || offset + bytes.len() as u64 <= end {
-            return self.file.write_at(bytes, offset);
+impl Hooks for Orders {
+    fn write_at(&self, of: &OpenFile, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let end = self.spill_end.load(Ordering::SeqCst);
+        if !of.name.starts_with("spill-") || offset + bytes.len() as u64 <= end {
+            return of.file.write_at(bytes, offset);
         }
         match end.checked_sub(offset).filter(|room| *room > 0) {
-            Some(room) => self.file.write_at(&bytes[..room as usize], offset),
+            Some(room) => of.file.write_at(&bytes[..room as usize], offset),
             None => Err(io::ErrorKind::StorageFull.into()),
         }
     }
 
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+    fn check_sync(&self, of: &OpenFile) -> io::Result<()> {
+        let fails = self.fails_log_syncs.load(Ordering::SeqCst);
+        match fails && of.name.starts_with("log") {
+            true => Err(io::Error::from_raw_os_error(5)),
+            false => Ok(()),
+        }
     }
 
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.check_sync()?;
-        self.file.sync_data()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.check_sync()?;
-        self.file.sync_all()
+    fn free_bytes(&self, _path: &Path) -> Option<u64> {
+        Some(self.free.load(Ordering::SeqCst))
     }
 }
 
@@ -132,7 +59,7 @@ fn store(folder: &Path) -> (Store, Arc<Orders>) {
     options.checkpoint_version_bytes = 16 << 10;
     options.spill_bytes = 200 << 10;
     options.log_segment_bytes = 1 << 20;
-    options.disk = Arc::new(PoorDisk(Arc::clone(&orders)));
+    options.disk = Arc::new(HookedDisk(Arc::clone(&orders)));
     let store = Store::open(&options).unwrap();
     if store.snapshot().ts().0 == 0 {
         let space = store.allocate_space();

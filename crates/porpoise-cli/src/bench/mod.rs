@@ -25,7 +25,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use porpoise_client::Options;
 use porpoise_engine::{Engine, EngineOptions};
-use porpoise_lab::{BenchPlan, Target, Way, Workload, bench, steadiness};
+use porpoise_lab::{BenchPlan, Target, Way, WorkFolder, Workload, bench, steadiness};
 use porpoise_server::{InProcessServer, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::Stream;
@@ -195,8 +195,8 @@ impl Served {
     }
 }
 
-fn temporary_folder() -> std::io::Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix("porpoise-bench").tempdir()
+fn temporary_folder() -> std::io::Result<WorkFolder> {
+    WorkFolder::new("porpoise-bench")
 }
 
 /// What is measured, as embedded clients find it whatever folder they name.

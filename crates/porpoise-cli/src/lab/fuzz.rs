@@ -10,7 +10,7 @@ use porpoise_lab::fuzz::oracles::{self, OraclePlan};
 use porpoise_lab::fuzz::{self, FuzzPlan};
 use porpoise_lab::resources::Memory;
 use porpoise_lab::serving::Serving;
-use porpoise_lab::{ServerKind, ServerSpec, Way};
+use porpoise_lab::{ServerKind, ServerSpec, Way, WorkFolder};
 
 use super::Failure;
 use crate::bench::serving;
@@ -136,7 +136,7 @@ pub fn run(options: &FuzzOptions) -> Result<ExitCode, Failure> {
         progress: !options.quiet,
     };
     if let Some(number) = options.show {
-        println!("{}", fuzz::statement_of(&plan, number));
+        println!("{}", fuzz::statement_of(&plan, number)?);
         return Ok(ExitCode::SUCCESS);
     }
     crate::serve::raise_descriptor_limit(0);
@@ -197,7 +197,7 @@ fn queries(
     if options.server.is_none() && !(plan.ways.len() == 1 && plan.ways.iter().all(is_way)) {
         return Err("queries are asked over one way in, unix or shm, and embedded beside".into());
     }
-    let folder = tempfile::Builder::new().prefix("porpoise-fuzz").tempdir()?;
+    let folder = WorkFolder::new("porpoise-fuzz")?;
     let (_serving, server) = match &plan.server.kind {
         ServerKind::Url(url) => (None, options_of(url)?),
         ServerKind::Porpoise(program) => {
@@ -232,6 +232,10 @@ fn queries(
     let report = oracles::run(&plan)?;
     for difference in &report.differences {
         println!("{difference}\n");
+    }
+    let seeds = plan.seeds.end - plan.seeds.start;
+    if report.seeds < seeds {
+        println!("ended behind {} of {seeds} seeds", report.seeds);
     }
     let (statements, refused) = (report.statements, report.refused);
     println!(

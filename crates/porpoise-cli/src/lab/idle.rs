@@ -73,6 +73,9 @@ pub fn run(options: &IdleOptions) -> Result<ExitCode, Failure> {
             idle.as_secs()
         );
     }
+    if !idle::sees_all(&mut connection)? {
+        println!("This account sees its own sessions only: it lacks the privilege PROCESS.");
+    }
     match options.end {
         true => println!("{ended} of {} sessions ended", sessions.len()),
         false => println!("{} sessions; --end ends them", sessions.len()),

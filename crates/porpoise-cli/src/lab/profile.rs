@@ -67,7 +67,7 @@ pub fn run(options: &ProfileOptions) -> Result<ExitCode, Failure> {
     for subject in &subjects {
         match Profile::of(subject, &plan, &stop)? {
             Some(profile) => profiles.push(profile),
-            None => return Ok(ExitCode::FAILURE),
+            None => return Err("stopped before the samples were taken".into()),
         }
     }
     tell(&profiles, options.top);

@@ -40,6 +40,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     crate::serve::raise_descriptor_limit(0);
     let folder = options.results.clone();
     let folder = folder.unwrap_or_else(|| results_of(&options.file));
+    let is_begun = folder.is_dir();
     let done = Results::open_for(&folder, &experiment).and_then(|results| {
         let options = porpoise_lab::RunOptions {
             retry_failed: options.retry_failed,
@@ -49,7 +50,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         run_experiment(&experiment, &results, options)
     });
     let counts = match done {
-        Err(Error::Results(what)) => {
+        Err(Error::Results(what)) if is_begun => {
             return Err(format!(
                 "{what}\nResults that were written before are kept; the same command goes on with them."
             )

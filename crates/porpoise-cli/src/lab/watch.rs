@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use clap::Args;
 use porpoise_lab::watch::evaluate::{Evaluation, Noise};
@@ -101,6 +102,8 @@ impl AlertOptions {
     }
 }
 
+/// Exit code where revisions are left to measure.
+const INCOMPLETE: u8 = 2;
 /// Exit code where somebody couldn't be told.
 const UNDELIVERED: u8 = 4;
 /// Exit code where something is found that wasn't told before.
@@ -177,10 +180,15 @@ pub fn run(options: &WatchOptions) -> Result<ExitCode, Failure> {
     for (receiver, why) in &undelivered {
         eprintln!("porpoise lab: {receiver}: {why}; it is tried again next time");
     }
-    Ok(match (undelivered.is_empty(), is_new) {
-        (false, _) => ExitCode::from(UNDELIVERED),
-        (true, true) => ExitCode::from(FOUND),
-        (true, false) => ExitCode::SUCCESS,
+    let is_stopped = stop.load(Ordering::Relaxed);
+    if is_stopped {
+        println!("Stopped before all was measured: the same command goes on.");
+    }
+    Ok(match (undelivered.is_empty(), is_new, is_stopped) {
+        (false, _, _) => ExitCode::from(UNDELIVERED),
+        (true, true, _) => ExitCode::from(FOUND),
+        (true, false, true) => ExitCode::from(INCOMPLETE),
+        (true, false, false) => ExitCode::SUCCESS,
     })
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::altered_rows::Numbers;
 use super::database::{Db, beside};
+use super::transaction_memory::used_by_all;
 
 const ALL: &str = "0";
 const NONE: &str = "18446744073709551615";
@@ -506,6 +507,40 @@ fn a_scan_in_batches_ends_with_its_statement() {
     let error = db.try_rows(slow).expect_err("ended");
     assert_eq!(error.number(), 3024, "{error}");
     assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+/// The memory that is charged while a statement runs, at most, as far as it is seen.
+fn peak(db: &Db, batches_from: &str, sql: &str) -> u64 {
+    let mut other = beside(db);
+    other.run(&format!("SET batch_scan_min_rows = {batches_from}"));
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| other.run(sql));
+        let mut peak = 0;
+        while !asking.is_finished() {
+            peak = peak.max(used_by_all(db));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        peak
+    })
+}
+
+#[test]
+fn vectors_are_charged_to_the_statement() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+    db.run("SET cte_max_recursion_depth = 50000");
+    db.run(
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+         SELECT i, i % 100 FROM n",
+    );
+    let sums = (1..=300).map(|factor| format!("SUM(a * {factor})"));
+    let sql = format!("SELECT {} FROM t", sums.collect::<Vec<_>>().join(", "));
+    let vectors = 300 * 1024 * size_of::<i64>() as u64;
+    assert!(peak(&db, ALL, &sql) > vectors);
+    assert!(peak(&db, NONE, &sql) < vectors);
+    // Where there is no room for vectors, there is for rows.
+    db.run(&format!("SET statement_memory_limit = {vectors}"));
+    is_the_same(&mut db, &sql);
 }
 
 #[test]

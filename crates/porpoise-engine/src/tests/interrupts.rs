@@ -63,6 +63,10 @@ const QUERIES: &[(&str, &str)] = &[
         "SELECT a.i, LENGTH(GROUP_CONCAT(b.i, c.i)) FROM tens a, tens b, tens c GROUP BY a.i",
     ),
     (
+        "scans in batches",
+        "SELECT SUM((SELECT SUM(t.i * a.i) FROM tens t WHERE t.i * 3 > a.i)) FROM tens a, tens b",
+    ),
+    (
         "a document searched in another",
         "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000),
            doc AS (SELECT JSON_ARRAYAGG(i) AS j FROM n)

@@ -35,6 +35,10 @@ fn a_result_is_as_long_as_its_column_is_said_to_be() {
         "SELECT CAST(-0.0001 AS CHAR)",
         "SELECT FORMAT_BYTES(1e300)",
         "SELECT GREATEST(CHAR(8), REPEAT('é', 300))",
+        "SELECT CONVERT(-0.0001 USING utf16)",
+        "SELECT CONVERT(TRUNCATE(REPEAT('9', 65) + 0.0, 64) USING utf32)",
+        "SELECT CONVERT(TRUNCATE(99999999999999999999999999999999999999999999999999999999999999999, 64) USING latin1)",
+        "SELECT UNHEX(CAST(TIMESTAMP'2038-01-19 03:14:07.999999' AS FLOAT))",
     ] {
         let (said, longest) = db.lengths(query);
         assert!(longest <= said, "{query}: {longest} of {said}");

@@ -16,7 +16,8 @@ pub(crate) struct Filter<'p> {
 }
 
 impl<'p> Filter<'p> {
-    /// `None` where a condition can't be computed in batches.
+    /// `None` where a condition can't be computed in batches, or their vectors are more than the
+    /// statement may have.
     pub(crate) fn new(
         exec: &mut Exec<'_>,
         slot: SlotId,
@@ -30,9 +31,10 @@ impl<'p> Filter<'p> {
             let condition = Condition::compile(&mut program, exec, condition);
             (program, condition)
         };
-        Some(Filter {
-            conditions: conditions.iter().map(compile).collect(),
-        })
+        let mut conditions: Vec<_> = conditions.iter().map(compile).collect();
+        let mut programs = conditions.iter_mut();
+        let are_charged = programs.all(|(program, _)| program.charge(exec));
+        are_charged.then_some(Filter { conditions })
     }
 
     /// Whether loops compute a part of it: otherwise rows are better gone through one by one.

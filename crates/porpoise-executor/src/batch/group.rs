@@ -33,7 +33,8 @@ pub(crate) struct Keys<'r>(Vectors<'r>);
 const NOTHING: [i64; ROWS_MAX] = [0; ROWS_MAX];
 
 impl<'p> GroupProgram<'p> {
-    /// `None` where something can't be computed in batches, or nothing is gained by it.
+    /// `None` where something can't be computed in batches, nothing is gained by it, or the vectors
+    /// are more than the statement may have.
     pub(crate) fn new(
         exec: &mut Exec<'_>,
         slot: SlotId,
@@ -66,7 +67,8 @@ impl<'p> GroupProgram<'p> {
         }
         let counts_only = program.argument_registers.iter().all(Option::is_none);
         let has_loops = program.keys.has_loops() || program.arguments.has_loops() || counts_only;
-        has_loops.then_some(program)
+        let is_charged = has_loops && program.keys.charge(exec) && program.arguments.charge(exec);
+        is_charged.then_some(program)
     }
 
     /// The rows' keys; `None`: something is out of the ordinary, and nothing has happened.

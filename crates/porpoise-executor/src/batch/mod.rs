@@ -23,6 +23,11 @@
 //! one, as if there were no batches: so errors and warnings come of the same rows, in the same order.
 //! Expressions with effects, or with another value each time, and those with subqueries, are not
 //! computed in batches at all ([`is_repeatable`]).
+//!
+//! # Memory
+//!
+//! What the vectors of a batch take at most is charged to the statement as long as its scan lasts.
+//! Where that is more than it may have, rows are gone through one by one.
 
 mod condition;
 mod filter;

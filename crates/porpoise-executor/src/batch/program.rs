@@ -1,13 +1,14 @@
 //! Expressions as steps, each of which makes a vector.
 
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
 use porpoise_expr::{Arithmetic, CastKind, EvalContext, Expr, ExprKind, SlotId};
 use porpoise_types::vector::{Elements, Kind, Vector};
 use porpoise_types::{DataType, RowLayout, Value};
 
 use super::condition::Condition;
 use super::kernels::{Operand, Truth, checked, combine, divided, either_null};
-use super::{is_repeatable, load_row, reads, silently};
+use super::{ROWS_MAX, is_repeatable, load_row, reads, silently};
 use crate::Exec;
 use crate::eval::Evaluate;
 
@@ -19,6 +20,7 @@ pub(crate) struct Program<'p> {
     pub(super) slot: SlotId,
     steps: Vec<Step<'p>>,
     kinds: Vec<Kind>,
+    charge: Charge,
 }
 
 enum Step<'p> {
@@ -79,6 +81,9 @@ pub(super) fn power(digits: u8) -> Option<i64> {
 /// are made one at a time.
 const VALUES_BYTES_MAX: usize = 1 << 20;
 
+/// What an element of a vector takes at most, and whether it is NULL.
+const ELEMENT_BYTES_MAX: usize = size_of::<Value>() + size_of::<bool>();
+
 /// The digits that a moment's packed integer has behind those of its date.
 const MIDNIGHT_BITS: u32 = 37;
 
@@ -88,7 +93,18 @@ impl<'p> Program<'p> {
             slot,
             steps: Vec::new(),
             kinds: Vec::new(),
+            charge: Charge::default(),
         }
+    }
+
+    /// Charges what the vectors of a batch take at most. `false`: the statement may not have so much,
+    /// and rows are to be gone through one by one.
+    pub(super) fn charge(&mut self, exec: &Exec<'_>) -> bool {
+        let vectors = self.steps.len() * ROWS_MAX * ELEMENT_BYTES_MAX;
+        let by_rows = self.steps.iter().any(|step| matches!(step, Step::Row(_)));
+        let values = if by_rows { VALUES_BYTES_MAX } else { 0 };
+        let charged = self.charge.set(&exec.session.memory, vectors + values);
+        charged.is_ok()
     }
 
     pub(super) fn kind(&self, register: Register) -> Kind {

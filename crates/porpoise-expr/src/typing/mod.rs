@@ -492,7 +492,7 @@ pub(crate) fn spelled_chars(ty: &DataType) -> u64 {
 /// How many bytes a number has at most when it becomes bytes. Of one that floats more than it is said
 /// to have, for a sign, a zero, a point, zeros up to where an exponent is written, and digits; and of
 /// the longest DECIMAL: ROUND leaves 65 digits before the point, whatever is behind it.
-pub(crate) fn spelled_octets(ty: &DataType) -> u64 {
+pub fn spelled_octets(ty: &DataType) -> u64 {
     const SMALL: u64 = "-0.00000000000000".len() as u64;
     match ty {
         DataType::Float { digits: None, .. } => SMALL + 9,

@@ -22,7 +22,7 @@ use crate::sysbench::SysbenchScript;
 use crate::{Mode, ScenarioRef, Script, Table, Way, Workload};
 
 pub use parse::FileError;
-pub(crate) use parse::in_words;
+pub(crate) use parse::{in_words, place_of};
 
 /// An experiment, as its file says.
 #[derive(Clone, Debug)]

@@ -19,6 +19,7 @@ use super::{
 use crate::bench::CLIENTS_MAX;
 use crate::custom::{Complaint, CustomWorkload};
 use crate::resources::parse_cpus;
+use crate::runner::{commit_of, is_program};
 use crate::{Mode, Table};
 
 /// The longest that anything in an experiment may take.
@@ -202,7 +203,7 @@ pub(super) fn read(path: &Path) -> Result<Experiment, FileError> {
             let what = "it is a workload's file, which an experiment names among its 'workloads'";
             return whole(what.into());
         }
-        at(in_words(error.message()), error.span())
+        at(in_words(error.message()), place_of(&error, &text))
     })?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let read = Reading {
@@ -212,6 +213,17 @@ pub(super) fn read(path: &Path) -> Result<Experiment, FileError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     read.experiment(file, &stem)
         .map_err(|(what, span)| at(what, Some(span)))
+}
+
+/// Where a file is wrong; `None` if it is about the whole. Where something is missing, the place is
+/// behind what comes before.
+pub(crate) fn place_of(error: &toml::de::Error, text: &str) -> Option<Range<usize>> {
+    let span = error.span()?;
+    if !span.is_empty() {
+        return Some(span);
+    }
+    let before = text.get(..span.start)?.trim_end().len();
+    (before > 0).then_some(before..before + 1)
 }
 
 /// What serde says of a number that is none: without the types of a language.
@@ -395,19 +407,25 @@ impl Reading<'_> {
                 }
                 (Some(program), None) => {
                     let path = self.folder.join(program.get_ref());
-                    if !path.is_file() {
+                    if !is_program(&path) {
                         let what = format!("there is no program at {}", path.display());
                         return Err((what, program.span()));
                     }
                     ServerKind::Porpoise(Some(path))
                 }
-                (None, Some(revision)) => ServerKind::Revision {
-                    revision: revision.get_ref().clone(),
-                    repository: match &server.repository {
+                (None, Some(revision)) => {
+                    let repository = match &server.repository {
                         Some(repository) => self.folder.join(repository.get_ref()),
                         None => self.folder.to_owned(),
-                    },
-                },
+                    };
+                    let known = commit_of(revision.get_ref(), &repository);
+                    known.map_err(|error| (error.to_string(), revision.span()))?;
+                    let revision = revision.get_ref().clone();
+                    ServerKind::Revision {
+                        revision,
+                        repository,
+                    }
+                }
                 (None, None) => ServerKind::Porpoise(None),
             },
             "mariadb" => ServerKind::MariaDb,
@@ -560,6 +578,17 @@ fn points(file: &File, experiment: &Experiment) -> Result<Vec<Point>, Complaint>
             let way = way(name)?;
             if let Some(why) = is_impossible(spec, way, experiment.jobs) {
                 return Err((why, name.span()));
+            }
+            let pinned = file.affinities.iter().find_map(|affinity| {
+                let server = affinity.get_ref().server.as_ref()?;
+                (way == Way::Embedded).then(|| server.span())
+            });
+            if let Some(span) = pinned {
+                let what = format!(
+                    "embedded has no server to give CPUs to: give {} 'ways' without it, or the affinity no 'server'",
+                    spec.name
+                );
+                return Err((what, span));
             }
             for (workload, of) in experiment.workloads.iter().enumerate() {
                 if let Some(why) = has_no_way(of, way) {
@@ -833,6 +862,8 @@ kind = "mariadb"
         );
         let error = parsed(SHOP).unwrap_err();
         assert!(error.what.starts_with("it is a workload's file"), "{error}");
+        assert!(told("[\"tcp\", \"unix\"]", "[\"tcp\"").starts_with("4: missing comma"));
+        assert!(told("kind = \"mariadb\"\n", "[[servers]]").starts_with("14: "));
         let error = parsed("title = 'nothing'").unwrap_err();
         assert!(error.what.contains("missing field"), "{error}");
     }
@@ -850,9 +881,23 @@ kind = "mariadb"
         assert!(
             told(
                 "name = \"Porpoise\"",
-                "name = \"Porpoise\"\nrevision = \"HEAD\""
+                "name = \"Porpoise\"\nprogram = \"/bin/sh\""
             )
             .contains("embedded is this program's own")
+        );
+        assert!(
+            told(
+                "name = \"Porpoise\"",
+                "name = \"Porpoise\"\nrevision = \"no such\""
+            )
+            .starts_with("11: revision no such:")
+        );
+        assert!(
+            told(
+                "clients = [1, 8]",
+                "clients = [1, 8]\naffinities = [{ name = \"half\", server = \"0\" }]"
+            )
+            .starts_with("7: embedded has no server to give CPUs to")
         );
         assert!(
             told(

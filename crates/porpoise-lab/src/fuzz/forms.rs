@@ -298,6 +298,7 @@ pub(super) static SCALARS: LazyLock<Vec<Form>> = LazyLock::new(|| {
             "DATE_ADD",
             "DATE_SUB",
             "GET_FORMAT",
+            "MEMBER OF",
         ]
         .contains(&name)
     };

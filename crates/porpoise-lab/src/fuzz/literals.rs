@@ -1,5 +1,7 @@
 //! Constants that statements are made of: the bounds of types, and what is easily got wrong.
 
+use std::sync::LazyLock;
+
 use porpoise_expr::function::ArgumentKind;
 
 const NUMBERS: &[&str] = &[
@@ -405,9 +407,19 @@ fn lists(kind: ArgumentKind) -> &'static [&'static [&'static str]] {
 /// A constant for an argument of this kind.
 pub(super) fn draw(kind: ArgumentKind, random: &mut fastrand::Rng) -> &'static str {
     let lists = lists(kind);
-    let list = lists[random.usize(0..lists.len())];
-    list[random.usize(0..list.len())]
+    loop {
+        let list = lists[random.usize(0..lists.len())];
+        let drawn = list[random.usize(0..list.len())];
+        if *HAS_SHAPES || !drawn.starts_with(OF_TEXT) {
+            return drawn;
+        }
+    }
 }
+
+/// The function that makes a shape of a text.
+const OF_TEXT: &str = "ST_GeomFromText";
+/// Whether the server has it: without it each statement with a shape would be refused.
+static HAS_SHAPES: LazyLock<bool> = LazyLock::new(|| porpoise_functions::find(OF_TEXT).is_some());
 
 /// What a literal may become when a statement is made smaller: the simplest first.
 pub(super) const SIMPLE: &[&str] = &["NULL", "0", "1", "''", "'a'"];

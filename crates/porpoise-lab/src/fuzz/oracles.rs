@@ -88,6 +88,8 @@ pub struct OracleReport {
     pub statements: u64,
     /// Those that were refused.
     pub refused: u64,
+    /// Seeds whose queries were all asked.
+    pub seeds: u64,
     /// What was found.
     pub differences: Vec<Difference>,
 }
@@ -104,6 +106,7 @@ pub fn run(plan: &OraclePlan) -> Result<OracleReport, Error> {
             break;
         }
         oracles.seed(seed)?;
+        oracles.report.seeds += 1;
         let report = &oracles.report;
         progress.show(&format!(
             "seed {seed} of {}..{}: {} statements, {} differences",

@@ -21,31 +21,32 @@ const CRASHES_MAX: u32 = 200;
 /// Statements that a finding names as those that were under way.
 const SUSPECTS_SHOWN: usize = 8;
 
-fn statements_of(plan: &FuzzPlan) -> Statements {
-    Statements::of(Recipe {
+fn statements_of(plan: &FuzzPlan) -> Result<Statements, Error> {
+    let statements = Statements::of(Recipe {
         seed: plan.seed,
         depth: plan.depth,
         functions: plan.functions.clone(),
         threads: plan.threads,
         ahead: plan.ahead,
         oracle: plan.oracle.clone(),
-    })
+    });
+    match statements.is_empty() {
+        true => Err(Error::Plan(format!(
+            "no function's name holds {}",
+            plan.functions.join(", ")
+        ))),
+        false => Ok(statements),
+    }
 }
 
-/// The statement of a number, as SQL.
-pub fn statement_of(plan: &FuzzPlan, number: u64) -> String {
-    statements_of(plan).numbered(number).sql()
+/// The statement of a number, as SQL. Fails if the plan has no functions.
+pub fn statement_of(plan: &FuzzPlan, number: u64) -> Result<String, Error> {
+    Ok(statements_of(plan)?.numbered(number).sql())
 }
 
 /// Runs a plan.
 pub fn run(plan: &FuzzPlan) -> Result<FuzzReport, Error> {
-    let statements = statements_of(plan);
-    if statements.is_empty() {
-        return Err(Error::Plan(format!(
-            "no function's name holds {}",
-            plan.functions.join(", ")
-        )));
-    }
+    let statements = statements_of(plan)?;
     crate::make_folder(&plan.folder)?;
     let mut report = FuzzReport::default();
     for &way in &plan.ways {

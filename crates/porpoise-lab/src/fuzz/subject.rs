@@ -13,6 +13,7 @@ use super::asker::{
 };
 use super::child::{Child, LOG, is_usable, told};
 use super::reply::Fault;
+use crate::lifeline::WorkFolder;
 use crate::runner::RunningServer;
 use crate::{Error, ServerKind, Way};
 
@@ -38,7 +39,7 @@ pub(super) struct Subject<'p> {
     plan: &'p FuzzPlan,
     way: Way,
     statements: &'p Statements,
-    folder: tempfile::TempDir,
+    folder: WorkFolder,
     starts: u32,
     side: Option<Side>,
 }
@@ -69,7 +70,7 @@ impl<'p> Subject<'p> {
             plan,
             way,
             statements,
-            folder: tempfile::Builder::new().prefix("porpoise-fuzz").tempdir()?,
+            folder: WorkFolder::new("porpoise-fuzz")?,
             starts: 0,
             side: None,
         };
@@ -164,12 +165,13 @@ impl<'p> Subject<'p> {
             let recipe = &self.statements.recipe;
             return Child::start(program, recipe, &spec.options, &folder).map(Side::Child);
         }
+        let is_restarted = self.is_elsewhere() && self.starts > 1;
         let deadline = Instant::now() + RETURN_MAX;
         loop {
             match Server::start(self.plan, self.way, &self.statements.recipe, &folder) {
                 Ok(server) => return Ok(Side::Server(Box::new(server))),
                 // Somebody else starts it again.
-                Err(_) if self.is_elsewhere() && Instant::now() < deadline => {
+                Err(_) if is_restarted && Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(200));
                 }
                 Err(error) => return Err(error),

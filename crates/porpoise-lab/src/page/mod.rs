@@ -54,6 +54,7 @@ impl Page {
         let figures: Vec<(String, Vec<Figure>)> = study
             .workloads()
             .into_iter()
+            .filter(|workload| study.has_runs(workload))
             .map(|workload| (workload.to_owned(), figures::of(&study, workload)))
             .collect();
         let html = page(&study, &figures).into_string();
@@ -156,6 +157,9 @@ fn summary(study: &Study) -> Markup {
             (study.points.len()) " points, " (study.runs_a_point) " runs of each, " (study.seconds)
             " s a run, shuffled with seed " (study.seed) ": " (done) " runs are done."
         }
+        @if !study.failures.is_empty() {
+            p.note { (study.failures.len()) " runs came to nothing: why is told below." }
+        }
         @if study.planned > 0 {
             p.note { (study.planned) " runs are still to come: these are the results so far." }
         }
@@ -174,7 +178,7 @@ fn summary(study: &Study) -> Markup {
 pub(crate) fn drawn_as(caption: &str, svg: &str) -> Markup {
     html! {
         figure {
-            div role="img" aria-label=(caption) { (PreEscaped(svg)) }
+            div.drawing role="img" tabindex="0" aria-label=(caption) { (PreEscaped(svg)) }
             figcaption { (caption) }
         }
     }
@@ -185,7 +189,7 @@ fn failures(study: &Study) -> Markup {
         @if !study.failures.is_empty() {
             section aria-label="Runs that came to nothing" {
                 h2 { "Runs that came to nothing" }
-                (tables::scrolled("Runs that came to nothing", html! {
+                (tables::scrolled("Why runs came to nothing", html! {
                     thead { tr { @for head in ["series", "workload", "clients", "why"] { th.text scope="col" { (head) } } } }
                     tbody {
                         @for failure in &study.failures {

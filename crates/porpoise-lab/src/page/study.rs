@@ -169,6 +169,12 @@ impl Study {
         distinct(self.points.iter().map(|point| point.workload.as_str()))
     }
 
+    /// Whether some run of a workload is done.
+    pub(crate) fn has_runs(&self, workload: &str) -> bool {
+        let mut points = self.points.iter();
+        points.any(|point| point.workload == workload && !point.runs.is_empty())
+    }
+
     /// The series of a workload, in order; the baseline is the first.
     pub(crate) fn series(&self, workload: &str) -> Vec<&str> {
         let own = self

@@ -10,6 +10,7 @@ use inferno::collapse::perf::{Folder, Options};
 
 use super::stacks::Stacks;
 use crate::Error;
+use crate::lifeline::WorkFolder;
 
 /// What of a stack is copied with each sample: enough for the deepest plan.
 const STACK_BYTES: u32 = 16384;
@@ -29,12 +30,12 @@ pub(super) enum Event {
 
 /// What was recorded.
 pub(super) struct Recording {
-    folder: tempfile::TempDir,
+    folder: WorkFolder,
 }
 
 /// An error that says what to do, where `perf` isn't there or may not sample.
 pub fn check_perf() -> Result<(), Error> {
-    let folder = tempfile::Builder::new().prefix("porpoise-perf").tempdir()?;
+    let folder = WorkFolder::new("porpoise-perf")?;
     let mut command = perf("record", Event::Cpu(99), &folder.path().join("perf.data"));
     command.args(["--", "true"]);
     ran(command).map(drop)
@@ -42,7 +43,7 @@ pub fn check_perf() -> Result<(), Error> {
 
 /// Samples processes for a while.
 pub(super) fn record(event: Event, pids: &[u32], duration: Duration) -> Result<Recording, Error> {
-    let folder = tempfile::Builder::new().prefix("porpoise-perf").tempdir()?;
+    let folder = WorkFolder::new("porpoise-perf")?;
     let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let attempt = || {
         let mut command = perf("record", event, &folder.path().join("perf.data"));

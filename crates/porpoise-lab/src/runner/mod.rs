@@ -26,6 +26,7 @@ use porpoise_client::{Connection, Options};
 
 use crate::Error;
 use crate::experiment::{Experiment, Point, ServerKind, WorkloadKind};
+use crate::lifeline::WorkFolder;
 use crate::load::Load;
 use crate::machine;
 use crate::progress::{self, Progress};
@@ -39,7 +40,7 @@ use measure::{Outcome, RunPlan, measure};
 pub use probe::{Probe, Seen};
 use script::ScriptPlan;
 use server::Filling;
-pub(crate) use server::{Embedded, RunningServer, build};
+pub(crate) use server::{Embedded, RunningServer, build, commit_of, is_program};
 use verify::Reference;
 
 /// How an experiment is run.
@@ -74,11 +75,17 @@ pub fn run(
         let what = "a workload is a script of sysbench, which is not installed (on Debian: apt-get install sysbench)";
         return Err(Error::Plan(what.into()));
     }
-    let folder = tempfile::Builder::new().prefix("porpoise-lab").tempdir()?;
+    let folder = WorkFolder::new("porpoise-lab")?;
     let session = results.begin_session()?;
     results.add_facts(session, "machine", &machine::describe())?;
-    let version = ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    results.add_facts(session, "program", &[version])?;
+    let mut program = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    program.extend(std::env::current_exe().map(|path| machine::fact_of_file("file", &path)));
+    results.add_facts(session, "program", &program)?;
+    for workload in &experiment.workloads {
+        if let WorkloadKind::Sysbench(script) = &workload.kind {
+            results.add_facts(session, &workload.name, &script.facts())?;
+        }
+    }
     let mut runner = Runner {
         experiment,
         results,
@@ -122,6 +129,10 @@ impl Runner<'_> {
         let Some(point) = experiment.points.get(run.point) else {
             return Err(Error::Results(format!("there is no point {}", run.point)));
         };
+        let began = Instant::now();
+        let failed = |runner: &mut Self, error: &dyn std::error::Error| {
+            runner.failed(run, point, began.elapsed(), &error.to_string())
+        };
         match self.attempt(done, run, point) {
             Ok(Outcome::Measured(measured)) => {
                 self.results.finish(self.session, run.id, &measured)?;
@@ -129,11 +140,11 @@ impl Runner<'_> {
             Ok(Outcome::Stopped) => return Ok(false),
             // What ended because somebody asked is done again.
             Ok(Outcome::Failed(_)) if self.is_stopped() => return Ok(false),
-            Ok(Outcome::Failed(error)) => self.failed(run, point, &error.to_string())?,
+            Ok(Outcome::Failed(error)) => failed(self, &error)?,
             // What can't be written down ends the experiment.
             Err(error @ Error::Results(_)) => return Err(error),
             Err(_) if self.is_stopped() => return Ok(false),
-            Err(error) => self.failed(run, point, &error.to_string())?,
+            Err(error) => failed(self, &error)?,
         }
         Ok(true)
     }
@@ -142,7 +153,13 @@ impl Runner<'_> {
         self.options.stop.load(Ordering::Relaxed)
     }
 
-    fn failed(&mut self, run: PlannedRun, point: &Point, why: &str) -> Result<(), Error> {
+    fn failed(
+        &mut self,
+        run: PlannedRun,
+        point: &Point,
+        after: Duration,
+        why: &str,
+    ) -> Result<(), Error> {
         // Whatever state it is in: the next run has a fresh one.
         let server = self.servers[point.server].take();
         let folder = self.folder.join(point.server.to_string());
@@ -159,7 +176,7 @@ impl Runner<'_> {
                 run.id
             ));
         }
-        self.results.fail(self.session, run.id, why)
+        self.results.fail(self.session, run.id, after, why)
     }
 
     fn name(&self, point: &Point) -> String {

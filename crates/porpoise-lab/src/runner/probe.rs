@@ -4,12 +4,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 use super::measure::{Outcome, RunPlan, measure};
 use super::server::{Filling, RunningServer};
 use crate::Way;
 use crate::experiment::{ServerSpec, WarmUp, WorkloadKind, WorkloadSpec};
+use crate::lifeline::WorkFolder;
 use crate::load::{self, Load, Running};
 use crate::resources::{Usage, pin_process};
 use crate::{Affinity, Error, Mode, Script, Table, Workload};
@@ -34,7 +33,7 @@ pub struct Probe {
     clients: usize,
     way: Way,
     /// It has its data there.
-    _folder: TempDir,
+    _folder: WorkFolder,
 }
 
 impl Probe {
@@ -47,7 +46,7 @@ impl Probe {
         clients: usize,
         stop: &AtomicBool,
     ) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new().prefix("porpoise-lab").tempdir()?;
+        let folder = WorkFolder::new("porpoise-lab")?;
         let mut server = RunningServer::start(spec, folder.path(), clients)?;
         let options = server.options(spec, way, folder.path())?;
         let workload = WorkloadSpec {

@@ -1,5 +1,6 @@
 //! Servers under test: started, built from a revision, or found running.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -12,7 +13,8 @@ use porpoise_client::{Connection, Options, TlsMode, Transport};
 use super::interruptible::interruptible;
 use crate::bench::connect_to_database;
 use crate::experiment::{ServerKind, ServerSpec, WorkloadKind, WorkloadSpec};
-use crate::machine::Fact;
+use crate::lifeline::WorkFolder;
+use crate::machine::{self, Fact};
 use crate::serving::{CLIENTS_SCHEMA, Serving, prepare, routes_to};
 use crate::{Error, Peer, Table, Way};
 
@@ -278,6 +280,10 @@ impl RunningServer {
             ServerKind::Url(_) => "runs already".to_owned(),
         };
         facts.push(("kind".to_owned(), kind));
+        if let Some(pid) = self.pid() {
+            let program = PathBuf::from(format!("/proc/{pid}/exe"));
+            facts.push(machine::fact_of_file("file", &program));
+        }
         let told = self.tell("SELECT @@version, @@version_comment");
         if let Some([version, comment]) = told.first().map(Vec::as_slice) {
             facts.push(("version".to_owned(), format!("{version} {comment}")));
@@ -356,33 +362,46 @@ fn process_behind(socket: &Path) -> Option<u32> {
     u32::try_from(credentials.pid.as_raw_nonzero().get()).ok()
 }
 
+/// Whether there is a file that may be executed.
+pub(crate) fn is_program(path: &Path) -> bool {
+    let found = std::fs::metadata(path);
+    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// What a command for a revision says, or why it failed.
+fn said(revision: &str, command: &mut Command) -> Result<String, Error> {
+    let failed = |what: String| Error::Plan(format!("revision {revision}: {what}"));
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(format!("{command:?}: {error}")))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let last: Vec<&str> = words.lines().rev().take(12).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        return Err(failed(format!("{command:?}: {}", last.join("\n"))));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn git(repository: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(repository).args(arguments);
+    command
+}
+
+/// The whole name of a revision's commit. Fails if the repository has none.
+pub(crate) fn commit_of(revision: &str, repository: &Path) -> Result<String, Error> {
+    let name = format!("{revision}^{{commit}}");
+    let arguments = ["rev-parse", "--verify", "--end-of-options", &name];
+    said(revision, &mut git(repository, &arguments))
+}
+
 /// Builds Porpoise from a revision, unless that was done before, and gives the program. Builds lie
 /// under the user's cache.
 pub(crate) fn build(revision: &str, repository: &Path) -> Result<PathBuf, Error> {
     let failed = |what: String| Error::Plan(format!("revision {revision}: {what}"));
-    let run = |command: &mut Command| -> Result<String, Error> {
-        let output = command.stdin(Stdio::null()).output();
-        let output = output.map_err(|error| failed(format!("{command:?}: {error}")))?;
-        if !output.status.success() {
-            let words = String::from_utf8_lossy(&output.stderr);
-            let last: Vec<&str> = words.lines().rev().take(12).collect();
-            let last: Vec<&str> = last.into_iter().rev().collect();
-            return Err(failed(format!("{command:?}: {}", last.join("\n"))));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        command.arg("-C").arg(repository).args(arguments);
-        command
-    };
-    let name = format!("{revision}^{{commit}}");
-    let commit = run(&mut git(&[
-        "rev-parse",
-        "--verify",
-        "--end-of-options",
-        &name,
-    ]))?;
+    let run = |command: &mut Command| said(revision, command);
+    let git = |arguments: &[&str]| git(repository, arguments);
+    let commit = commit_of(revision, repository)?;
     let cache =
         cache_folder().ok_or_else(|| failed("neither XDG_CACHE_HOME nor HOME is set".into()))?;
     let program = cache.join(&commit).join("porpoise");
@@ -390,7 +409,7 @@ pub(crate) fn build(revision: &str, repository: &Path) -> Result<PathBuf, Error>
         return Ok(program);
     }
     std::fs::create_dir_all(cache.join(&commit))?;
-    let sources = tempfile::Builder::new().prefix("porpoise-lab").tempdir()?;
+    let sources = WorkFolder::new("porpoise-lab")?;
     let tree = sources.path().join("sources");
     let place = tree.display().to_string();
     run(&mut git(&["worktree", "add", "--detach", &place, &commit]))?;

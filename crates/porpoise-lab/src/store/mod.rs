@@ -15,6 +15,7 @@ mod tables;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use porpoise::{Connection, Database, Value};
 
@@ -472,12 +473,14 @@ impl Results {
         )
     }
 
-    /// Writes down that a run came to nothing.
-    pub fn fail(&self, session: u32, run: u32, why: &str) -> Result<(), Error> {
+    /// Writes down that a run came to nothing, so long after it began.
+    pub fn fail(&self, session: u32, run: u32, after: Duration, why: &str) -> Result<(), Error> {
         let why = &*shortened(why);
+        let microseconds = u64::try_from(after.as_micros()).unwrap_or(0);
         self.run(
-            "UPDATE lab.runs SET state = 'failed', session = ?, began = UTC_TIMESTAMP(3), failure = ? WHERE id = ?",
-            &[session.into(), why.into(), run.into()],
+            "UPDATE lab.runs SET state = 'failed', session = ?, failure = ?,
+               began = UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND WHERE id = ?",
+            &[session.into(), why.into(), microseconds.into(), run.into()],
         )
     }
 

@@ -46,7 +46,7 @@ pub(super) const TABLES: &[(&str, &str)] = &[
         "facts",
         "CREATE TABLE lab.facts (
   session INT UNSIGNED NOT NULL,
-  subject VARCHAR(128) NOT NULL COMMENT '''machine'', ''program'', or a server''s name',
+  subject VARCHAR(128) NOT NULL COMMENT '''machine'', ''program'', a server''s name, or that of a workload by sysbench',
   name VARCHAR(128) NOT NULL,
   value TEXT NOT NULL,
   PRIMARY KEY (session, subject, name)
@@ -58,7 +58,7 @@ pub(super) const TABLES: &[(&str, &str)] = &[
   id INT UNSIGNED NOT NULL PRIMARY KEY,
   series VARCHAR(255) NOT NULL COMMENT 'the curve that it lies on: server, way in, affinity, rate',
   server VARCHAR(255) NOT NULL,
-  way VARCHAR(32) NOT NULL COMMENT 'tcp, unix, shm, fast-path or embedded',
+  way VARCHAR(32) NOT NULL COMMENT 'tcp, unix, shm, fast-path, embedded, tls, full-tls, zlib or zstd',
   workload VARCHAR(255) NOT NULL,
   clients INT UNSIGNED NOT NULL,
   threads INT UNSIGNED NOT NULL COMMENT 'that have the clients',

@@ -1,5 +1,6 @@
 //! What a history tells: changes of a metric of a point, and runs that came to nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -73,6 +74,10 @@ pub(super) fn value_of(study: &Study, change: &Finding) -> Option<f64> {
     change.metric.of(point)
 }
 
+/// What measuring between the revisions of changes has found, by [`Finding::key`]; `None` where that
+/// can't tell.
+pub(super) type Bisections = BTreeMap<String, Option<Narrowed>>;
+
 /// A change of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -116,6 +121,11 @@ pub struct Narrowed {
 }
 
 impl Finding {
+    /// What tells it from others, as long as no revision between is measured.
+    pub(super) fn key(&self) -> String {
+        format!("{}, {}: {}", self.point, self.metric, self.first_after)
+    }
+
     /// Whether both are of one metric of one point.
     fn is_alike(&self, other: &Self) -> bool {
         self.point == other.point && self.metric == other.metric
@@ -227,6 +237,15 @@ impl Findings {
                 metric,
                 values: vec![(at, value)],
             }),
+        }
+    }
+
+    /// Notes what measuring between has found.
+    pub(super) fn narrow(&mut self, known: &Bisections) {
+        for change in &mut self.changes {
+            if let Some(narrowed) = known.get(&change.key()) {
+                change.narrowed.clone_from(narrowed);
+            }
         }
     }
 

@@ -19,7 +19,6 @@ mod findings;
 mod kept;
 mod revisions;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -29,6 +28,7 @@ use crate::page::study::Study;
 use crate::{Error, Results, RunOptions, run_experiment};
 
 use bisect::{Sides, narrow};
+use findings::Bisections;
 
 pub use alerts::{Mail, Receiver};
 pub use findings::{Finding, Findings, Metric, Narrowed};
@@ -66,7 +66,7 @@ impl History {
     }
 
     /// Runs the experiment for each revision that isn't measured yet: its servers of the kind
-    /// `porpoise` are that revision. `tell` is told which one it is.
+    /// `porpoise` are that revision. `tell` is told which one it is. Fails if no server would be.
     pub fn measure<'r>(
         &self,
         experiment: &Experiment,
@@ -78,6 +78,12 @@ impl History {
         if points.any(|point| point.way == Way::Embedded) {
             return Err(Error::Plan(
                 "embedded is this program's own database, not a revision's: an experiment to watch has other ways in".into(),
+            ));
+        }
+        let mut servers = experiment.servers.iter();
+        if !servers.any(|server| server.kind == ServerKind::Porpoise(None)) {
+            return Err(Error::Plan(
+                "no server of the experiment is the revision: it needs one of the kind 'porpoise', without 'program' and 'revision'".into(),
             ));
         }
         for (at, revision) in revisions.into_iter().enumerate() {
@@ -137,14 +143,11 @@ impl History {
         mut tell: impl FnMut(&Revision),
     ) -> Result<(), Error> {
         let path = self.folder.join(BISECTIONS);
-        let mut known: BTreeMap<String, Option<Narrowed>> = kept::read(&path)?;
+        let mut known: Bisections = kept::read(&path)?;
         let place = |name: &str| revisions.iter().position(|revision| revision.name == name);
         for number in 0..findings.changes.len() {
             let change = &findings.changes[number];
-            let key = format!(
-                "{}, {}: {}",
-                change.point, change.metric, change.first_after
-            );
+            let key = change.key();
             if !known.contains_key(&key) {
                 let guess = (place(&change.last_before), place(&change.first_after));
                 let (Some(lo), Some(hi)) = guess else {
@@ -183,8 +186,8 @@ impl History {
                 known.insert(key.clone(), narrowed);
                 kept::write(&path, &known)?;
             }
-            findings.changes[number].narrowed = known[&key].clone();
         }
+        findings.narrow(&known);
         Ok(())
     }
 
@@ -236,6 +239,7 @@ impl History {
             }
         }
         findings.find_changes();
+        findings.narrow(&kept::read(&self.folder.join(BISECTIONS))?);
         Ok(findings)
     }
 }

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use tempfile::NamedTempFile;
+
 use crate::Error;
 use crate::experiment::ServerKind;
-use crate::runner::build;
+use crate::runner::{build, is_program};
 
 /// The variable in which a command finds the revision's name.
 const VARIABLE: &str = "REVISION";
@@ -59,23 +61,29 @@ impl Revision {
 fn prepared(revision: &str, command: &str, folder: &Path) -> Result<ServerKind, Error> {
     let failed = |what: &str| Error::Plan(format!("'{command}' of {revision}: {what}"));
     // Files, not pipes: a server that it leaves running would keep a pipe open.
-    let told = tempfile::NamedTempFile::new()?;
-    let words = tempfile::NamedTempFile::new()?;
+    let told_on_output = NamedTempFile::new()?;
+    let words = NamedTempFile::new()?;
     let status = Command::new("sh")
         .args(["-c", command])
         .env(VARIABLE, revision)
         .current_dir(folder)
         .stdin(Stdio::null())
-        .stdout(told.reopen()?)
+        .stdout(told_on_output.reopen()?)
         .stderr(words.reopen()?)
         .status()?;
     if !status.success() {
-        let words = String::from_utf8_lossy(&std::fs::read(words.path())?).into_owned();
-        let lines: Vec<&str> = words.lines().collect();
-        let last = &lines[lines.len().saturating_sub(WORDS)..];
-        return Err(failed(&format!("{status}: {}", last.join("\n"))));
+        let read = |file: &NamedTempFile| std::fs::read(file.path());
+        // Some compilers say what is wrong on their output.
+        let mut told = String::new();
+        for file in [&told_on_output, &words] {
+            let text = String::from_utf8_lossy(&read(file)?).into_owned();
+            let lines: Vec<&str> = text.lines().collect();
+            let last = &lines[lines.len().saturating_sub(WORDS)..];
+            told.extend(last.iter().flat_map(|line| [line, "\n"]));
+        }
+        return Err(failed(&format!("{status}: {}", told.trim_end())));
     }
-    let told = String::from_utf8_lossy(&std::fs::read(told.path())?).into_owned();
+    let told = String::from_utf8_lossy(&std::fs::read(told_on_output.path())?).into_owned();
     let mut lines = told.lines().rev().map(str::trim);
     let last = lines.find(|line| !line.is_empty());
     let last = last.ok_or_else(|| failed("it names neither a program nor a URL"))?;
@@ -129,13 +137,13 @@ pub fn revisions_of(
     Ok(commits.lines().map(revision).collect())
 }
 
-/// The programs of a folder, in the order of their names.
+/// The programs of a folder, in the order of their names: its files that may be executed.
 pub fn builds_of(folder: &Path) -> Result<Vec<Revision>, Error> {
     let entries = std::fs::read_dir(folder)
         .map_err(|error| Error::Plan(format!("{}: {error}", folder.display())))?;
     let mut builds: Vec<Revision> = entries
         .flatten()
-        .filter(|entry| entry.path().is_file())
+        .filter(|entry| is_program(&entry.path()))
         .map(|entry| Revision {
             name: entry.file_name().to_string_lossy().into_owned(),
             source: Source::Program(entry.path()),
@@ -147,7 +155,22 @@ pub fn builds_of(folder: &Path) -> Result<Vec<Revision>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn a_folder_has_builds_and_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, mode) in [("b2", 0o755), ("b1", 0o700), ("README", 0o644)] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let builds = builds_of(folder.path()).unwrap();
+        let names: Vec<&str> = builds.iter().map(|build| &*build.name).collect();
+        assert_eq!(names, ["b1", "b2"]);
+    }
 
     #[test]
     fn a_command_names_a_program_or_a_server_or_says_why_not() {
@@ -168,6 +191,10 @@ mod tests {
             (
                 "echo no compiler >&2; exit 7",
                 "exit status: 7: no compiler",
+            ),
+            (
+                "echo cannot compile; exit 1",
+                "exit status: 1: cannot compile",
             ),
             ("true", "neither a program nor a URL"),
             ("echo built-r8", "no program 'built-r8'"),

@@ -314,7 +314,7 @@ impl Binder<'_> {
         let chars = if operand.ty == DataType::Null {
             0
         } else {
-            operand.ty.max_chars()
+            typing::spelled_octets(&operand.ty)
         };
         let ty = match charset {
             Charset::Binary => typing::bytes_type(chars.saturating_mul(4)),

@@ -125,7 +125,7 @@ impl Connection {
                 let packet = match buffers.reader.next_packet() {
                     Ok(Some(packet)) => packet,
                     Ok(None) => break,
-                    Err(error) => return self.refuse_packet(error, &mut buffers.writer),
+                    Err(error) => return self.refuse_packet(error, buffers),
                 };
                 if commands == 1 {
                     second_began = Some(Instant::now());
@@ -161,7 +161,7 @@ impl Connection {
                     };
                 }
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    return self.refuse_bytes(&error, &mut buffers.writer);
+                    return self.refuse_bytes(&error, buffers);
                 }
                 Err(_) => return self.end_of_stream(),
             }
