@@ -890,7 +890,7 @@ kind = "mariadb"
                 "name = \"Porpoise\"",
                 "name = \"Porpoise\"\nrevision = \"no such\""
             )
-            .starts_with("11: revision no such:")
+            .starts_with("10: revision no such:")
         );
         assert!(
             told(
