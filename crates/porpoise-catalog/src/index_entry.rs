@@ -38,7 +38,7 @@ pub fn parts_of(table: &Table, index: &Index, row: &[u8]) -> IndexKey {
 
 /// The storage key of a secondary index's entry.
 pub fn entry_key(index: &Index, key: &IndexKey, primary_key: &[u8]) -> KeyBuf {
-    let mut out = key.parts.clone();
+    let mut out = KeyBuf::from_slice(&key.parts);
     if !index.is_unique() || key.has_null {
         out.extend_from_slice(primary_key);
     }

@@ -448,6 +448,72 @@ fn growth_that_cannot_be_measured_is_refused_before_it_begins() {
     }
 }
 
+#[test]
+fn statements_through_a_whole_table_are_measured_cold_and_warm() {
+    let output = porpoise(&[
+        "bench",
+        "bulk",
+        "--rows=2000",
+        "--memory-mib=64",
+        "--rounds=2",
+        "--idle=1",
+    ]);
+    let (told, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{told}{errors}");
+    assert!(
+        told.starts_with("2,000 rows of sysbench's table; a buffer pool of 64 MiB each"),
+        "{told}"
+    );
+    for name in [
+        "INSERTs of many rows",
+        "LOAD DATA LOCAL INFILE",
+        "INSERT … SELECT",
+        "SELECT SUM(LENGTH(c)), cold",
+        "SELECT SUM(LENGTH(c)), warm",
+        "self join ON b.id = a.k, cold",
+        "self join ON b.id = a.k, warm",
+        "ORDER BY c LIMIT 5, cold",
+        "ORDER BY c LIMIT 5, warm",
+        "GROUP BY k % 1000, warm",
+        "COUNT(DISTINCT k), warm",
+        "SELECT * ORDER BY k, pad, warm",
+        "ADD INDEX (c)",
+        "UPDATE k = k + 1",
+        "memory before ADD INDEX (c)",
+        "peak in ADD INDEX (c)",
+        "memory before UPDATE k = k + 1",
+        "peak in UPDATE k = k + 1",
+        "folder at the end",
+    ] {
+        // One that is missing is a dash.
+        let figure = told.lines().find_map(|line| {
+            let (_, figure) = line
+                .split_once(name)
+                .filter(|(before, _)| before.is_empty())?;
+            figure.trim().replace(',', "").parse::<f64>().ok()
+        });
+        assert!(figure.is_some(), "{name}: {told}");
+    }
+}
+
+#[test]
+fn bulk_that_cannot_be_measured_is_refused_before_it_begins() {
+    for (argument, complaint) in [
+        (
+            "--peer=mysql://root@localhost/",
+            "can't be killed and started again",
+        ),
+        ("--rows=0", "0 rows: there must be 1 to "),
+        ("--rounds=0", "nothing to measure"),
+        ("--memory-mib=1", "a buffer pool has 8 to "),
+    ] {
+        let refused = porpoise(&["bench", "bulk", argument]);
+        let why = text(&refused.stderr);
+        assert!(!refused.status.success(), "{argument}");
+        assert!(why.contains(complaint), "{why}");
+    }
+}
+
 fn option_file(name: &str) -> String {
     format!(
         "{}/tests/option_files/{name}.cnf",

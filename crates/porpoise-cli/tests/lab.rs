@@ -105,8 +105,13 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// The servers that a process has started.
+/// The servers that a process has started. Before a child of another program is that program, it has
+/// the name and the arguments of the process that started it.
 fn children(pid: u32) -> Vec<u32> {
+    let serves = |folder: &Path| {
+        std::fs::read(folder.join("cmdline"))
+            .is_ok_and(|line| line.split(|byte| *byte == 0).any(|word| word == b"serve"))
+    };
     let parent_of = |folder: &Path| -> Option<(u32, u32)> {
         let own = folder.file_name()?.to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
@@ -114,6 +119,7 @@ fn children(pid: u32) -> Vec<u32> {
         if !name.ends_with("(porpoise") {
             return None;
         }
+        serves(folder).then_some(())?;
         Some((own, fields.split_whitespace().nth(1)?.parse().ok()?))
     };
     let processes = std::fs::read_dir("/proc").unwrap().flatten();

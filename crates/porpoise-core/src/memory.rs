@@ -418,6 +418,14 @@ impl MemoryAccount {
             .max(UNCOUNTED_BYTES)
     }
 
+    /// Whether the statement may take so many bytes more for what it can do without: neither does it fail
+    /// for them later, nor do its buffers go to disk sooner.
+    pub fn can_spare(&self, bytes: usize) -> bool {
+        let in_use = |used: u64| used.saturating_add(bytes as u64);
+        in_use(self.own(self.used())) <= self.limit() / 4
+            && in_use(self.pool.used()) <= self.pool.limit() / 2
+    }
+
     /// Whether a buffer of so many bytes is to go to disk.
     pub fn is_to_spill(&self, buffer: Buffer, bytes: usize) -> bool {
         if bytes > self.buffer_bytes_max(buffer) {

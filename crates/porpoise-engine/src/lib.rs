@@ -28,4 +28,5 @@ pub use porpoise_core::{Error, Result, error, memory, reply, variables};
 pub use porpoise_mdl::command_counts;
 pub use porpoise_mdl::process::Control;
 pub use porpoise_session::log_tables;
+pub use porpoise_session::xa::forget_lost_branches;
 pub use session::{Session, expect_long};

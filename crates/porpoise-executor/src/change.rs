@@ -115,7 +115,7 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
     row_check::check_row(exec, table, slot, changes.checks.iter().copied())?;
     row_check::check_views(exec, checks)?;
     let row = &mut exec.frame.slots[position];
-    let (key, new) = (row.key.clone(), std::mem::take(&mut row.bytes));
+    let (key, new) = (KeyBuf::from_slice(&row.key), std::mem::take(&mut row.bytes));
     let update = RowUpdate {
         key: &key,
         old,

@@ -48,6 +48,8 @@ pub mod virtual_table;
 mod window;
 pub mod write;
 
+pub use batch::units_of_others;
+
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -154,6 +156,17 @@ impl View<'_> {
             View::Uncommitted(_) => true,
             View::Transaction(transaction) => transaction.reads_uncommitted(),
             View::None | View::Snapshot(_) => false,
+        }
+    }
+
+    /// Whether whoever reads a row again finds it as it was.
+    pub(crate) fn is_unchanging(&self) -> bool {
+        match self {
+            View::None | View::Snapshot(_) => true,
+            View::Uncommitted(_) => false,
+            View::Transaction(transaction) => {
+                !transaction.reads_uncommitted() && !transaction.has_writes()
+            }
         }
     }
 
@@ -373,7 +386,7 @@ impl<'a> Exec<'a> {
         direction: Direction,
         latest: bool,
     ) -> Result<Cursor> {
-        Ok(match &self.view {
+        let mut cursor = match &self.view {
             View::None => return Err(Error::engine_error("no view of storage")),
             View::Snapshot(snapshot) => snapshot.range(space, (low, high), direction)?,
             View::Uncommitted(newest) => newest.range(space, (low, high), direction)?,
@@ -381,7 +394,10 @@ impl<'a> Exec<'a> {
                 transaction.latest_range(space, (low, high), direction)?
             }
             View::Transaction(transaction) => transaction.range(space, (low, high), direction)?,
-        })
+        };
+        let threads = self.session.vars.innodb_parallel_read_threads;
+        cursor.set_threads_ahead(threads.saturating_sub(1) as usize);
+        Ok(cursor)
     }
 
     /// Reads one value where it lies.

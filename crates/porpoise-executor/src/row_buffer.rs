@@ -133,6 +133,18 @@ impl RowBuffer {
         Ok(())
     }
 
+    /// Keeps a row of a slot that isn't its current one.
+    ///
+    /// # Errors
+    /// As [`push`](RowBuffer::push).
+    pub fn push_row(&mut self, account: &Arc<MemoryAccount>, row: &[u8]) -> Result<()> {
+        self.charge.reserve(account, &mut self.places, 1)?;
+        let (place, bytes) = self.rows.room(account, HEAD_BYTES + row.len())?;
+        save_slot(false, &[], row, bytes);
+        self.places.push(place);
+        Ok(())
+    }
+
     /// Keeps a row that was saved.
     ///
     /// # Errors
@@ -263,13 +275,14 @@ impl RowReader {
     }
 }
 
+/// A slot's null flag, and two lengths.
+const HEAD_BYTES: usize = 1 + 2 * size_of::<u32>();
+
 /// How many bytes [`save`] appends.
 pub fn saved_len(frame: &Frame, slots: &[SlotId]) -> usize {
-    /// The null flag, and two lengths.
-    const HEAD: usize = 1 + 2 * size_of::<u32>();
     let of_slot = |slot: &SlotId| {
         let row = &frame.slots[slot.0 as usize];
-        HEAD + row.key.len() + row.bytes.len()
+        HEAD_BYTES + row.key.len() + row.bytes.len()
     };
     slots.iter().map(of_slot).sum()
 }
@@ -278,12 +291,17 @@ pub fn saved_len(frame: &Frame, slots: &[SlotId]) -> usize {
 pub fn save(frame: &Frame, slots: &[SlotId], out: &mut Vec<u8>) {
     for slot in slots {
         let row = &frame.slots[slot.0 as usize];
-        out.push(row.null as u8);
-        out.extend_from_slice(&(row.key.len() as u32).to_le_bytes());
-        out.extend_from_slice(&row.key);
-        out.extend_from_slice(&(row.bytes.len() as u32).to_le_bytes());
-        out.extend_from_slice(&row.bytes);
+        save_slot(row.null, &row.key, &row.bytes, out);
     }
+}
+
+#[inline]
+fn save_slot(null: bool, key: &[u8], row: &[u8], out: &mut Vec<u8>) {
+    out.push(u8::from(null));
+    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    out.extend_from_slice(key);
+    out.extend_from_slice(&(row.len() as u32).to_le_bytes());
+    out.extend_from_slice(row);
 }
 
 fn take<'a>(saved: &mut &'a [u8]) -> &'a [u8] {

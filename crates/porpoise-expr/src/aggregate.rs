@@ -1,7 +1,7 @@
 //! What an aggregate function is, a call of one, and its running state in one group.
 
 use porpoise_core::error::Result;
-use porpoise_types::vector::VectorSlice;
+use porpoise_types::vector::{Kind, VectorSlice};
 use porpoise_types::{DataType, Value};
 
 use super::function::{ArgumentKind, Arity};
@@ -60,6 +60,17 @@ impl std::fmt::Debug for AggregateFunction {
     }
 }
 
+/// What the arguments of some rows add up to.
+#[derive(Clone, Copy, Debug)]
+pub struct Total {
+    /// What the sum is.
+    pub kind: Kind,
+    /// Of those that are not NULL; of no meaning where they were only counted.
+    pub sum: i128,
+    /// How many of them are not NULL.
+    pub count: u64,
+}
+
 /// The running state of one aggregate in one group.
 pub trait Accumulator: Send {
     /// Takes one row's arguments (converted). Rows refused by DISTINCT don't come here.
@@ -71,6 +82,15 @@ pub trait Accumulator: Send {
     /// As [`add`](Accumulator::add).
     fn add_vector(&mut self, arguments: VectorSlice<'_>) -> Result<bool> {
         let _ = arguments;
+        Ok(false)
+    }
+    /// Takes the only arguments of several rows that somebody has added up, all exact numbers or NULL,
+    /// or counted. `false` if it can't: it has taken none of them then.
+    ///
+    /// # Errors
+    /// As [`add`](Accumulator::add).
+    fn add_total(&mut self, total: Total) -> Result<bool> {
+        let _ = total;
         Ok(false)
     }
     /// The aggregate of what was taken so far; more rows may follow.

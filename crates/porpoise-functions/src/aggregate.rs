@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::memory::{Arena, Charge, ITEMS_MANY, Place, reclaim};
 use porpoise_core::sort;
-use porpoise_expr::aggregate::{Accumulator, Aggregate, AggregateFunction};
+use porpoise_expr::aggregate::{Accumulator, Aggregate, AggregateFunction, Total};
 use porpoise_expr::function::{ArgumentKind, Arity, at_least, exactly};
 use porpoise_expr::{Domain, EvalContext, Expr, compare, key, typing};
 use porpoise_types::vector::{ElementSlice, Kind, VectorSlice, text_value};
@@ -298,6 +298,11 @@ impl Accumulator for Count {
         Ok(true)
     }
 
+    fn add_total(&mut self, total: Total) -> Result<bool> {
+        self.0 += total.count as i64;
+        Ok(true)
+    }
+
     fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(Value::Int(self.0))
     }
@@ -364,9 +369,30 @@ impl Sum {
 }
 
 impl Sum {
+    /// Takes the sum of exact numbers; `false` if it takes them one by one only.
+    fn put_sum(&mut self, sum: i128, kind: Kind) -> Result<bool> {
+        let overflow = || Error::value_out_of_range("DECIMAL", "sum()");
+        let scale = kind.scale().unwrap_or(0);
+        *self = match (std::mem::take(self), kind) {
+            (Sum::Empty, Kind::Decimal(_)) => Sum::Decimal(Decimal::from_i128(sum, scale)),
+            (Sum::Empty, _) => Sum::Integer(sum),
+            (Sum::Integer(before), Kind::Int | Kind::UInt) => {
+                Sum::Integer(before.checked_add(sum).ok_or_else(overflow)?)
+            }
+            (Sum::Decimal(before), _) => {
+                let sum = Decimal::from_i128(sum, scale);
+                Sum::Decimal(before.checked_add(&sum).ok_or_else(overflow)?)
+            }
+            (before, _) => {
+                *self = before;
+                return Ok(false);
+            }
+        };
+        Ok(true)
+    }
+
     /// Takes many values; how many of them were not NULL, or `None` if it takes them one by one only.
     fn put_vector(&mut self, values: VectorSlice<'_>) -> Result<Option<usize>> {
-        let overflow = || Error::value_out_of_range("DECIMAL", "sum()");
         let count = values.count();
         match (values.elements, values.kind) {
             _ if count == 0 => {}
@@ -379,22 +405,9 @@ impl Sum {
                         sum += i128::from(if *is_null { 0 } else { *value });
                     }
                 }
-                let scale = values.kind.scale().unwrap_or(0);
-                *self = match (std::mem::take(self), values.kind) {
-                    (Sum::Empty, Kind::Decimal(_)) => Sum::Decimal(Decimal::from_i128(sum, scale)),
-                    (Sum::Empty, _) => Sum::Integer(sum),
-                    (Sum::Integer(before), Kind::Int | Kind::UInt) => {
-                        Sum::Integer(before.checked_add(sum).ok_or_else(overflow)?)
-                    }
-                    (Sum::Decimal(before), _) => {
-                        let sum = Decimal::from_i128(sum, scale);
-                        Sum::Decimal(before.checked_add(&sum).ok_or_else(overflow)?)
-                    }
-                    (before, _) => {
-                        *self = before;
-                        return Ok(None);
-                    }
-                };
+                if !self.put_sum(sum, values.kind)? {
+                    return Ok(None);
+                }
             }
             (ElementSlice::Doubles(doubles), _) => {
                 // A sum of doubles depends on the order: it is that of the rows.
@@ -421,6 +434,14 @@ impl Accumulator for Sum {
 
     fn add_vector(&mut self, arguments: VectorSlice<'_>) -> Result<bool> {
         Ok(self.put_vector(arguments)?.is_some())
+    }
+
+    fn add_total(&mut self, total: Total) -> Result<bool> {
+        if total.count > 0 && !self.put_sum(total.sum, total.kind)? {
+            let scale = total.kind.scale().unwrap_or(0);
+            self.put(&Value::Decimal(Decimal::from_i128(total.sum, scale)))?;
+        }
+        Ok(true)
     }
 
     fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
@@ -452,6 +473,14 @@ impl Accumulator for Average {
         let count = self.sum.put_vector(arguments)?;
         self.count += count.unwrap_or(0) as i64;
         Ok(count.is_some())
+    }
+
+    fn add_total(&mut self, total: Total) -> Result<bool> {
+        let is_taken = self.sum.add_total(total)?;
+        if is_taken {
+            self.count += total.count as i64;
+        }
+        Ok(is_taken)
     }
 
     fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value> {

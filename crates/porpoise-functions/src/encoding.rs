@@ -7,7 +7,7 @@ use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Purity, Returns, at_least, between, exactly, pure,
 };
-use porpoise_expr::{Expr, ExprKind, typing};
+use porpoise_expr::{CastKind, Expr, ExprKind, typing};
 use porpoise_types::{BlobSize, Charset, DataType, Value, cancel, convert};
 
 use crate::string::{STRING, Units, bytes, bytes_type, constant_count, count, sized, string};
@@ -93,7 +93,8 @@ fn weight_type(arguments: &[Expr]) -> Result<DataType> {
         true => 1,
         false => weight_bytes,
     };
-    let chars = constant_count(arguments.get(1)).unwrap_or(argument.ty.max_chars());
+    let chars = argument.ty.max_chars().max(floating_chars(argument));
+    let chars = constant_count(arguments.get(1)).unwrap_or(chars);
     let bytes = chars.saturating_mul(bytes_per_char);
     Ok(match u32::try_from(bytes) {
         Ok(bytes) if u64::from(bytes) <= BlobSize::Normal.max_octets() => {
@@ -101,6 +102,21 @@ fn weight_type(arguments: &[Expr]) -> Result<DataType> {
         }
         _ => DataType::Blob(BlobSize::holding(bytes)),
     })
+}
+
+/// How many characters a text may have that is made of numbers that float: more than it is said to
+/// have, as in MySQL. 0 for other texts.
+fn floating_chars(text: &Expr) -> u64 {
+    let mut chars = 0;
+    text.any(&mut |part| {
+        if let ExprKind::Cast { operand, .. } = &part.kind
+            && matches!(operand.ty, DataType::Float { .. } | DataType::Double { .. })
+        {
+            chars = chars.max(typing::spelled_octets(&operand.ty));
+        }
+        false
+    });
+    chars
 }
 
 /// NULL for what isn't a string. `AS CHAR(n)` cuts off what is longer, and pads what is shorter where
@@ -322,10 +338,11 @@ fn quoted_type(arguments: &[Expr]) -> Result<DataType> {
 /// A byte for two digits.
 fn unhexed_type(arguments: &[Expr]) -> Result<DataType> {
     let digits = arguments.first().map_or(0, |text| match &text.kind {
-        // Of a number that was made a text.
-        ExprKind::Cast { operand, .. } => {
-            typing::spelled_octets(&operand.ty).max(text.ty.max_chars())
-        }
+        // Of what isn't a text, with all its digits.
+        ExprKind::Cast {
+            operand,
+            kind: CastKind::Implicit,
+        } => typing::spelled_octets(&operand.ty).max(text.ty.max_chars()),
         _ => text.ty.max_chars(),
     });
     Ok(typing::bytes_type(digits.div_ceil(2)))

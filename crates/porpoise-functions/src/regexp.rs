@@ -27,7 +27,7 @@ use self::backtrack::{Limits, Matcher};
 use self::linear::{Found, Linear};
 use self::program::{NOWHERE, Program};
 use self::syntax::{Flags, Parsed};
-use crate::string::bytes;
+use crate::string::{bytes, string};
 
 /// How many compiled patterns a thread keeps.
 const COMPILED_MAX: usize = 64;
@@ -311,7 +311,7 @@ pub(super) fn substr(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut search = Search::new(&pattern, &source, limits(call), &look);
     let found = search.nth(from, occurrence(values.get(3)))?;
     Ok(found.map_or(Value::Null, |found| {
-        Value::text(&source[found.start..found.end])
+        string(call, source[found.start..found.end].into())
     }))
 }
 
@@ -349,7 +349,7 @@ pub(super) fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         return Ok(Value::Null);
     }
     out.push_str(&source[copied..]);
-    Ok(Value::text(out))
+    Ok(string(call, out.into_bytes()))
 }
 
 /// Appends the replacement of a match: `$1` and `${name}` are groups, `\` takes the next character

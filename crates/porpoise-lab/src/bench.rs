@@ -60,7 +60,7 @@ impl Target {
         }
     }
 
-    pub(crate) fn failed(&self, doing: &str) -> impl Fn(porpoise_client::Error) -> Error {
+    pub(crate) fn failed(&self, doing: &str) -> impl Fn(porpoise_client::Error) -> Error + use<> {
         let (target, doing) = (self.name.clone(), doing.to_owned());
         move |error| Error::Target {
             target: target.clone(),

@@ -64,15 +64,17 @@ pub fn sessions(
     Ok(sessions)
 }
 
-/// Whether the account may see the sessions of others.
+/// Whether the account's own grants let it see the sessions of others: not those of its roles.
 pub fn sees_all(connection: &mut Connection) -> Result<bool, Error> {
     let grants = connection.rows("SHOW GRANTS")?;
     for row in &grants {
         let grant: String = row.get(0)?;
-        let is_global = grant.contains(" ON *.* ");
-        let mut words = grant.split([' ', ',']);
-        let has_all = grant.starts_with("GRANT ALL PRIVILEGES");
-        if is_global && (has_all || words.any(|word| word == "PROCESS")) {
+        let privileges = grant.split_once(" ON *.* ").map(|(before, _)| before);
+        let Some(privileges) = privileges.and_then(|before| before.strip_prefix("GRANT ")) else {
+            continue;
+        };
+        let mut names = privileges.split(", ");
+        if names.any(|name| matches!(name, "ALL PRIVILEGES" | "PROCESS")) {
             return Ok(true);
         }
     }

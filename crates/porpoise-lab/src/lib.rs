@@ -24,7 +24,8 @@
 //! server; and [`connect`], clients that come and go, over every way in. [`ceiling`] sets a server
 //! that does nothing ([`replay`]) beside the real ones. [`fairness`] has clients ask for little
 //! beside statements that compute for long, [`transfers`] has them change a few rows on a machine
-//! that is busy. [`programs`] runs stored programs. [`growth`] has tables that grow beyond memory. [`fuzz`] asks random statements, and looks whether
+//! that is busy. [`programs`] runs stored programs. [`growth`] has tables that grow beyond memory. [`bulk`]
+//! has statements that go through a whole table. [`fuzz`] asks random statements, and looks whether
 //! the answers can be. [`profile`] samples where the time goes. [`queries`] has suites of analytical queries, which are
 //! run one at a time and whose answers are compared: TPC-H, the Star Schema Benchmark, and joins of a
 //! database of films. [`costs`] measures what the optimizer's constants stand for. [`Peer`] is a MariaDB to measure beside.
@@ -46,6 +47,7 @@
 
 pub mod affinity;
 pub mod bench;
+pub mod bulk;
 mod bulk_load;
 pub mod ceiling;
 mod chart;
@@ -63,6 +65,7 @@ mod load;
 pub mod locks;
 pub mod machine;
 mod memory_group;
+mod own_server;
 mod page;
 mod peer;
 pub mod profile;
@@ -109,6 +112,23 @@ pub use workload::{Mode, ScenarioRef, Script, Workload};
 pub(crate) fn make_folder(folder: &std::path::Path) -> Result<(), Error> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Error::Plan(format!("{}: {error}", folder.display())))
+}
+
+/// Refuses rows that may take more than is free where `folder` is.
+pub(crate) fn check_room(rows: u64, needed: u64, folder: &std::path::Path) -> Result<(), Error> {
+    let disk = rustix::fs::statvfs(folder).map_err(std::io::Error::from)?;
+    let free = disk.f_bavail * disk.f_frsize;
+    if free >= needed {
+        return Ok(());
+    }
+    let mib = |bytes: u64| report::grouped(bytes >> 20);
+    Err(Error::Plan(format!(
+        "{} rows may take {} MiB in {}, where {} MiB are free; TMPDIR names another folder",
+        report::grouped(rows),
+        mib(needed),
+        folder.display(),
+        mib(free)
+    )))
 }
 
 /// Why a run came to nothing.

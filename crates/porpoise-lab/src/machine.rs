@@ -9,21 +9,16 @@ use sha2::{Digest, Sha256};
 /// A name and a value.
 pub type Fact = (String, String);
 
-/// A file as a fact of this name: where it is, how long, and its SHA-256, which tells one build from
-/// another.
-pub fn fact_of_file(name: &str, path: &Path) -> Fact {
-    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+/// A file as a fact of this name: its own name, how long it is, and its SHA-256, which tells one build
+/// from another. Not its folder: reports are for others. `None` if it can't be read, as the program of
+/// another user's process can't.
+pub fn fact_of_file(name: &str, path: &Path) -> Option<Fact> {
+    let place = fs::canonicalize(path).ok()?;
+    let file = place.file_name()?.to_string_lossy();
     let mut digest = Sha256::new();
-    let read = File::open(path).and_then(|mut file| io::copy(&mut file, &mut digest));
-    let value = match read {
-        Ok(len) => format!(
-            "{}, {len} bytes, SHA-256 {:x}",
-            place.display(),
-            digest.finalize()
-        ),
-        Err(error) => format!("{}: {error}", place.display()),
-    };
-    (name.to_owned(), value)
+    let len = io::copy(&mut File::open(path).ok()?, &mut digest).ok()?;
+    let value = format!("{file}, {len} bytes, SHA-256 {:x}", digest.finalize());
+    Some((name.to_owned(), value))
 }
 
 /// CPU, memory, kernel, mitigations, frequency governor, load. What the system doesn't tell is left

@@ -88,6 +88,15 @@ impl Memory {
         })
     }
 
+    /// Has the peak of a process be counted from what is resident now.
+    ///
+    /// # Errors
+    ///
+    /// A kernel that doesn't let it.
+    pub fn forget_peak(pid: u32) -> io::Result<()> {
+        std::fs::write(format!("/proc/{pid}/clear_refs"), "5")
+    }
+
     /// What the machine has.
     pub fn of_machine() -> Option<u64> {
         let all = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -195,6 +204,34 @@ mod tests {
             "{used:?}"
         );
         assert_eq!(Usage::of(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_peak_is_counted_anew() {
+        // Its own memory, so that no other test takes any of it.
+        let mut child = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "x=$(head -c 20000000 /dev/zero | tr '\\0' x); x=; echo; read y",
+            ])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Its line comes once it has had the most.
+        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let before = Memory::of(child.id()).unwrap();
+        let forgotten = Memory::forget_peak(child.id());
+        let after = Memory::of(child.id()).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(before.peak_bytes > 20_000_000, "{before:?}");
+        // Not every machine lets it.
+        if forgotten.is_ok() {
+            assert!(after.peak_bytes < before.peak_bytes, "{before:?} {after:?}");
+            assert!(after.peak_bytes >= after.resident_bytes, "{after:?}");
+        }
+        assert!(Memory::forget_peak(u32::MAX).is_err());
     }
 
     #[test]

@@ -157,14 +157,14 @@ impl SysbenchScript {
             Ok(told) => String::from_utf8_lossy(&told.stdout).trim().to_owned(),
             Err(error) => error.to_string(),
         };
+        let own = ("client library".to_owned(), "sysbench's own".to_owned());
         let library = match &self.library {
             Some(folder) => fact_of_file("client library", &folder.join(LIBRARY)),
-            None => (
-                "client library".to_owned(),
-                "the one that sysbench was built with".to_owned(),
-            ),
+            None => Some(own),
         };
-        vec![("sysbench".to_owned(), version), library]
+        let mut facts = vec![("sysbench".to_owned(), version)];
+        facts.extend(library);
+        facts
     }
 
     /// Whether its library is one that knows Porpoise's own ways in.

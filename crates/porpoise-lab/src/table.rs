@@ -14,7 +14,7 @@ const PAD_GROUPS: usize = 5;
 const GROUP_DIGITS: usize = 11;
 
 /// Rows a statement while loading: some 200 bytes each.
-const LOAD_ROWS: u64 = 1000;
+pub(crate) const LOAD_ROWS: u64 = 1000;
 
 /// One table of the OLTP workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,25 +60,29 @@ impl Table {
         let mut done = 0;
         while done < self.rows {
             let rows = LOAD_ROWS.min(self.rows - done);
-            sql.clear();
-            write!(sql, "INSERT INTO {name} (k, c, pad) VALUES ")
-                .expect("a String takes every write");
-            for row in 0..rows {
-                let separator = if row == 0 { "" } else { "," };
-                write!(
-                    sql,
-                    "{separator}({},'{}','{}')",
-                    self.random_id(random),
-                    c_value(random),
-                    pad_value(random)
-                )
-                .expect("a String takes every write");
-            }
+            self.write_insert(rows, random, &mut sql);
             connection.run(&sql)?;
             done += rows;
             loaded(done);
         }
         Ok(())
+    }
+
+    /// Makes `sql` the statement that inserts so many rows, which are random.
+    pub(crate) fn write_insert(&self, rows: u64, random: &mut Rng, sql: &mut String) {
+        sql.clear();
+        write!(sql, "INSERT INTO {} (k, c, pad) VALUES ", self.name())
+            .expect("a String takes every write");
+        for row in 0..rows {
+            let separator = if row == 0 { "" } else { "," };
+            let (k, c, pad) = self.random_row(random);
+            write!(sql, "{separator}({k},'{c}','{pad}')").expect("a String takes every write");
+        }
+    }
+
+    /// What a row has beside its id: `k`, `c` and `pad`.
+    pub(crate) fn random_row(&self, random: &mut Rng) -> (u64, String, String) {
+        (self.random_id(random), c_value(random), pad_value(random))
     }
 
     /// Any of its ids, each as likely as the other.

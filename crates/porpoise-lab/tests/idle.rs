@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use porpoise_client::{Connection, Options};
+use porpoise_client::{Connection, Options, Transport};
 use porpoise_e2e::server::{Product, Server};
 use porpoise_lab::idle::{self, Ended};
 
@@ -57,6 +57,25 @@ fn idle_sessions_are_found_and_ended(product: Product) {
     assert!(sleeps.rows("SELECT 1").is_err());
     assert_eq!(idle::end(&mut looks, &seen).unwrap(), Ended::NotIdle);
     looks.run(format!("KILL {}", works.id())).unwrap();
+
+    // Who may see the sessions of others, and who may not.
+    assert!(idle::sees_all(&mut looks).unwrap());
+    looks
+        .run("CREATE USER 'o''x, PROCESS'@'localhost' IDENTIFIED BY 'pass'")
+        .unwrap();
+    let options = Options {
+        transport: Transport::Unix,
+        socket: Some(server.socket.clone()),
+        user: "o'x, PROCESS".into(),
+        password: "pass".into(),
+        ..Options::default()
+    };
+    let sees = || idle::sees_all(&mut Connection::connect(&options).unwrap()).unwrap();
+    assert!(!sees());
+    looks
+        .run("GRANT RELOAD, PROCESS ON *.* TO 'o''x, PROCESS'@'localhost'")
+        .unwrap();
+    assert!(sees());
 }
 
 #[test]

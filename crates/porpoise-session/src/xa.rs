@@ -52,6 +52,16 @@ pub struct PreparedBranch {
     pub changes_lasting_tables: bool,
 }
 
+/// Deletes what storage keeps of prepared branches whose writes it doesn't have any more, in a store that
+/// was salvaged: a start would fail for want of them. Gives the branches.
+///
+/// # Errors
+/// Damage in storage, and I/O errors.
+pub fn forget_lost_branches(store: &Store) -> porpoise_storage::Result<Vec<Xid>> {
+    let lost = store.forget_lost_prepared(DICTIONARY_SPACE, &[KIND_PREPARED])?;
+    Ok(lost.iter().filter_map(|key| xid_in_key(key)).collect())
+}
+
 fn name_of(xid: &Xid) -> Name {
     (xid.gtrid.clone(), xid.bqual.clone())
 }

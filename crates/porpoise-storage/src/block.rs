@@ -104,7 +104,8 @@ impl BlockMemory {
         let size = BUFFER_BYTES.iter().position(|size| len <= *size);
         let buffer = match size.filter(|_| !is_small) {
             Some(size) => {
-                let kept = self.free[size].lock().pop();
+                // Whoever has the lock may be a thread that was stopped until a core is idle.
+                let kept = self.free[size].try_lock().and_then(|mut free| free.pop());
                 kept.unwrap_or_else(|| vec![0; BUFFER_BYTES[size]].into())
             }
             None => vec![0; len].into(),
@@ -118,8 +119,8 @@ impl BlockMemory {
         self.used
             .fetch_sub(buffer.len() + BLOCK_OVERHEAD_BYTES, Ordering::Relaxed);
         if let Some(size) = BUFFER_BYTES.iter().position(|size| buffer.len() == *size) {
-            let mut free = self.free[size].lock();
-            if free.len() < FREE_BUFFERS_MAX {
+            let free = self.free[size].try_lock();
+            if let Some(mut free) = free.filter(|free| free.len() < FREE_BUFFERS_MAX) {
                 free.push(buffer);
             }
         }

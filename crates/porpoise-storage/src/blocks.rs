@@ -37,19 +37,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::block::Block;
+use crate::leaves::SpaceTree;
 use crate::tree_snapshot::SpaceRows;
 use crate::{Direction, Result, SpaceId};
 use cache::Eviction;
 use index::{IndexNode, insert_block, remove_block};
-use read::{FetchRange, Gap, read_block};
+use read::{FetchRange, Gap, read_block, read_run};
 
 pub(crate) use cache::{BlockCache, CacheLoan};
 pub(crate) use read::ScanBatch;
 
 /// How many blocks are refreshed before readers see them. A reader that adds a block waits as long.
 const REFRESHED_AT_ONCE: usize = 32;
+
+/// The block that a cursor wants next.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'k> {
+    /// Forward the block covers the key, backward the keys just below it; `None` is the lowest key, or
+    /// the end of all.
+    pub key: Option<&'k [u8]>,
+    pub direction: Direction,
+    /// Those behind it are wanted next, and this one perhaps never again.
+    pub is_scan: bool,
+    /// A scan forward wants nothing from this key on: a block that is read ends there.
+    pub end: Option<&'k [u8]>,
+}
+
+pub(crate) struct FoundBlock {
+    pub block: Arc<Block>,
+    /// It had been read before.
+    pub was_kept: bool,
+}
 
 /// The blocks of one space, as one redb read transaction has its rows.
 #[derive(Default)]
@@ -84,17 +105,10 @@ impl SpaceBlocks {
         Ok(block.get(key).map(read))
     }
 
-    /// The block that covers the key (forward), or the keys just below it (backward; `None` is the
-    /// end of all keys). `is_scan`: those behind it are wanted next, and this one perhaps never again.
-    pub fn block(
-        &self,
-        from: &BlockSource<'_>,
-        key: Option<&[u8]>,
-        direction: Direction,
-        is_scan: bool,
-    ) -> Result<Arc<Block>> {
+    /// The block that a cursor wants.
+    pub fn block(&self, from: &BlockSource<'_>, wanted: Wanted<'_>) -> Result<FoundBlock> {
         let root = self.root.load();
-        let found = match (direction, key) {
+        let found = match (wanted.direction, wanted.key) {
             (Direction::Forward, key) => {
                 let key = key.unwrap_or_default();
                 root.at_or_before(key)
@@ -107,16 +121,22 @@ impl SpaceBlocks {
         };
         if let Some(block) = found {
             block.mark_referenced();
-            return Ok(Arc::clone(block));
+            return Ok(FoundBlock {
+                block: Arc::clone(block),
+                was_kept: true,
+            });
         }
-        let (key, range) = match (direction, key) {
+        let (key, range) = match (wanted.direction, wanted.key) {
             (Direction::Forward, key) => (key.unwrap_or_default(), FetchRange::From),
             (Direction::Backward, Some(key)) => (key, FetchRange::Below),
             (Direction::Backward, None) => (&[][..], FetchRange::Last),
         };
-        let gap = Gap::of(&root, key, range).of_a_scan(is_scan);
+        let gap = Gap::of(&root, key, range).limited_to(&wanted);
         drop(root);
-        self.fetch(from, &gap)
+        Ok(FoundBlock {
+            block: self.fetch(from, &gap)?,
+            was_kept: false,
+        })
     }
 
     /// Reads a block that the index lacks from the tree, and keeps it unless another thread was
@@ -125,26 +145,60 @@ impl SpaceBlocks {
     fn fetch(&self, from: &BlockSource<'_>, gap: &Gap<'_>) -> Result<Arc<Block>> {
         let memory = &from.cache.memory;
         let is_leaf_enough = memory.is_nearly_used() || from.is_retired.load(Ordering::Relaxed);
+        if let SpaceRows::Leaves(tree) = from.rows
+            && gap.is_upward_scan()
+            && !is_leaf_enough
+        {
+            return self.fetch_run(from, tree, gap);
+        }
         let block = Arc::new(read_block(from.rows, memory, gap, is_leaf_enough)?);
         if block.size() > memory.budget / 16 || !from.cache.is_worth_keeping(gap.is_scan()) {
             return Ok(block);
         }
+        self.keep(from, std::slice::from_ref(&block));
+        Ok(block)
+    }
+
+    /// As [`fetch`](Self::fetch), for a scan: those behind it are read, too, while the disk and the
+    /// processor are at it.
+    fn fetch_run(
+        &self,
+        from: &BlockSource<'_>,
+        tree: &SpaceTree,
+        gap: &Gap<'_>,
+    ) -> Result<Arc<Block>> {
+        let memory = &from.cache.memory;
+        let blocks = read_run(tree, memory, gap)?.into_iter().map(Arc::new);
+        let blocks: SmallVec<[Arc<Block>; 16]> = blocks.collect();
+        let is_small = |block: &&Arc<Block>| block.size() <= memory.budget / 16;
+        let kept = blocks.iter().take_while(is_small).count();
+        self.keep(from, &blocks[..kept]);
+        Ok(Arc::clone(&blocks[0]))
+    }
+
+    /// Keeps blocks that were read from the tree, those that the index lacks still.
+    fn keep(&self, from: &BlockSource<'_>, blocks: &[Arc<Block>]) {
         let is_frozen = self.is_frozen.lock();
-        let mut root = self.root.load_full();
-        let overlaps = root
-            .at_or_before(block.low())
-            .is_some_and(|before| before.is_below_high(block.low()))
-            || root
-                .after(block.low())
-                .is_some_and(|after| block.is_below_high(after.low()));
-        if *is_frozen || from.is_retired.load(Ordering::SeqCst) || overlaps {
-            return Ok(block);
+        if *is_frozen || from.is_retired.load(Ordering::SeqCst) {
+            return;
         }
-        insert_block(&mut root, Arc::clone(&block));
+        let mut root = self.root.load_full();
+        let mut kept: SmallVec<[&Arc<Block>; 16]> = SmallVec::new();
+        for block in blocks {
+            let before = root.at_or_before(block.low());
+            let after = root.after(block.low());
+            let overlaps = before.is_some_and(|before| before.is_below_high(block.low()))
+                || after.is_some_and(|after| block.is_below_high(after.low()));
+            if !overlaps {
+                insert_block(&mut root, Arc::clone(block));
+                kept.push(block);
+            }
+        }
         self.root.store(root);
         drop(is_frozen);
-        from.cache.admit(from.space, &block);
-        Ok(block)
+        for block in kept {
+            from.cache.admit(from.space, block);
+        }
     }
 
     /// The blocks for the snapshot after a checkpoint, as they are. This snapshot keeps what it

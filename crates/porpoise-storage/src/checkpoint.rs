@@ -38,6 +38,7 @@
 //! forgotten, though its pages are not freed. Damage to what all spaces share (the list of tables,
 //! the lists of freed pages) ends all writing, while reads go on.
 
+mod ascending;
 mod merge;
 mod pace;
 mod put_in_place;
@@ -62,6 +63,7 @@ use crate::tree::Tree;
 use crate::tree_file::{CheckedFile, catch_damage, catch_panic};
 use crate::tree_snapshot::{TreeSnapshot, definition, table_name};
 use crate::{Error, Lsn, Result, SpaceId, recovery};
+use ascending::Ascending;
 use merge::{MergeError, merge};
 use tree_state::read_state;
 
@@ -180,14 +182,17 @@ pub(crate) fn load<'r>(
         let writing = tree.begin_write()?;
         let name = table_name(space);
         let mut table = writing.open_table(definition(&name))?;
+        let mut written = Ascending::new(&mut table)?;
         for (key, value) in rows {
             if is_over.load(Ordering::SeqCst) {
+                drop(written);
                 drop(table);
                 writing.abort()?;
                 return Ok(false);
             }
-            table.insert(key, value)?;
+            written.put(key, Some(value))?;
         }
+        written.finish()?;
         drop(table);
         writing.commit()?;
         Ok(true)

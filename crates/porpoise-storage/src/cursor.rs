@@ -21,11 +21,13 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::block::Block;
+use crate::blocks::Wanted;
 use crate::memtable::{
     BoundKey, Key, SpaceVersions, Unpublished, Value, VersionCursor, is_past_high,
 };
 use crate::overlay::{SharedOverlay, Writes, copy_writes};
 use crate::rows::Rows;
+use crate::scan_ahead::ScanAhead;
 use crate::snapshot::{Snapshot, is_empty_range};
 use crate::spill::{Runs, RunsCursor};
 use crate::{CommitTs, Direction, Result, SpaceId};
@@ -36,6 +38,15 @@ const ROWS_PREFETCHED: usize = 3;
 /// Blocks that a cursor has read when it counts as a scan, for which the disk reads ahead and few
 /// blocks are kept: ranges of some rows have come to their end by then.
 const BLOCKS_OF_RANGES: u32 = 8;
+
+/// A scan that has read so often what nobody had read before has others read ahead of it.
+const READ_BEFORE_AHEAD: u32 = 2;
+
+/// So many times as often where others had no time for it.
+const LATER_AFTER_WAITS: u32 = 8;
+
+/// How many other threads read ahead of a scan, unless it is told.
+const THREADS_AHEAD: usize = 3;
 
 /// Longer values of layers are not copied: rows that are read many at a time end ahead of them.
 const COPIED_BYTES_MAX: usize = 4096;
@@ -102,6 +113,13 @@ impl Cursor {
             direction,
             snapshot,
         })
+    }
+
+    /// Lets so many other threads at most read ahead, where cores are idle; 3 unless told.
+    pub fn set_threads_ahead(&mut self, threads: usize) {
+        if let Some(rows) = &mut self.rows {
+            rows.threads_max = threads;
+        }
     }
 
     /// The next row's key and value, or `None` past the end. Fails if the disk does, or with
@@ -294,6 +312,12 @@ struct TreeRows {
     block: Option<Arc<Block>>,
     /// How many blocks there were, up to those of a scan.
     blocks: u32,
+    /// How many blocks of a scan had to be read, up to those of one that reads ahead.
+    read: u32,
+    read_before_ahead: u32,
+    /// What others read ahead, and how many of them at most.
+    ahead: Option<Box<ScanAhead>>,
+    threads_max: usize,
     /// The current row, and the rows of the block that are in the range.
     at: usize,
     within: Range<usize>,
@@ -307,6 +331,10 @@ impl TreeRows {
             high: high.map(BoundKey::from_slice),
             block: None,
             blocks: 0,
+            read: 0,
+            read_before_ahead: READ_BEFORE_AHEAD,
+            ahead: None,
+            threads_max: THREADS_AHEAD,
             at: 0,
             within: 0..0,
         }
@@ -408,16 +436,31 @@ impl TreeRows {
             },
         };
         let seeks_key_itself = self.block.is_none() && matches!(high, Bound::Included(_));
-        let is_scan = self.blocks == BLOCKS_OF_RANGES;
-        let base = &snapshot.epoch.tree;
-        let block = match direction {
-            // Rows up to and with a key: the block that covers the key has the last of them.
-            Direction::Backward if seeks_key_itself => {
-                base.block(self.space, from, Direction::Forward, is_scan)?
-            }
-            direction => base.block(self.space, from, direction, is_scan)?,
+        let wanted = Wanted {
+            key: from,
+            direction: match direction {
+                // Rows up to and with a key: the block that covers the key has the last of them.
+                Direction::Backward if seeks_key_itself => Direction::Forward,
+                direction => direction,
+            },
+            is_scan: self.blocks == BLOCKS_OF_RANGES,
+            end: None,
         };
-        let Some(block) = block else { return Ok(false) };
+        let ahead = match (&mut self.ahead, from) {
+            (Some(ahead), Some(from)) => ahead.block(from),
+            _ => None,
+        };
+        let tree = &snapshot.epoch.tree;
+        let block = match ahead {
+            Some(block) => block,
+            None => {
+                let Some(found) = tree.block(self.space, wanted)? else {
+                    return Ok(false);
+                };
+                self.read += u32::from(wanted.is_scan && !found.was_kept);
+                found.block
+            }
+        };
         // The blocks may have been replaced: go on exactly where the last one ended.
         let (low, high) = match (&self.block, from, direction) {
             (Some(_), Some(from), Direction::Forward) => (Bound::Included(from), high),
@@ -435,6 +478,23 @@ impl TreeRows {
             Bound::Unbounded => block.len(),
         };
         self.within = first..end;
+        if let Some(ahead) = &self.ahead {
+            if ahead.is_over() {
+                if ahead.has_waited() {
+                    let later = self.read_before_ahead.saturating_mul(LATER_AFTER_WAITS);
+                    self.read_before_ahead = later;
+                }
+                self.ahead = None;
+            }
+        } else if self.read >= self.read_before_ahead
+            && direction == Direction::Forward
+            && let Some(next) = block.high().filter(|next| !is_past_high(next, high))
+        {
+            let (space, high) = (self.space, self.high.clone());
+            let ahead = ScanAhead::begin(tree, space, next, high, self.threads_max);
+            self.ahead = ahead.map(Box::new);
+            self.read = 0;
+        }
         self.block = Some(block);
         self.blocks = (self.blocks + 1).min(BLOCKS_OF_RANGES);
         Ok(true)

@@ -297,18 +297,7 @@ impl DiskFile for File {
 
     #[cfg(target_os = "linux")]
     fn begin_writing_back(&self) {
-        use std::os::fd::AsRawFd;
-        let (from, to_its_end) = (0, 0);
-        // SAFETY: the file is open as long as it is borrowed, and no memory is passed. The system
-        // tells the next sync, not this call, of what can't be written.
-        unsafe {
-            libc::sync_file_range(
-                self.as_raw_fd(),
-                from,
-                to_its_end,
-                libc::SYNC_FILE_RANGE_WRITE,
-            );
-        }
+        crate::write_back::begin(self);
     }
 
     fn sync_all(&self) -> io::Result<()> {

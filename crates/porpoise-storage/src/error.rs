@@ -210,6 +210,11 @@ impl Error {
         matches!(self, Error::NewerFormat { .. } | Error::OlderFormat { .. })
     }
 
+    /// Whether a file isn't there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether the device behind the store has no room left (MySQL error 1021).
     pub fn is_disk_full(&self) -> bool {
         let full = |e: &io::Error| {
@@ -314,7 +319,7 @@ macro_rules! from_redb {
     )*};
 }
 
-from_redb!(DatabaseError TransactionError TableError StorageError CommitError SetDurabilityError);
+from_redb!(DatabaseError TransactionError TableError StorageError CursorError CommitError SetDurabilityError);
 
 /// Why a row lock was not granted. The transaction is as it was before; what to roll back is the
 /// caller's choice (InnoDB rolls back the transaction on a deadlock, the statement on a timeout:

@@ -11,17 +11,21 @@
 //! pages from being freed, as long as the redb database is the one that uses the file. After that a
 //! read fails ([`DatabaseState::check_attached`]), as one of the redb transaction would.
 
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::branch_cache::BranchCache;
-use crate::pages::{Branch, FixedLengths, Leaf, PageLink, PageReader, table_entry};
+use crate::page_checksums::PAGE_BYTES;
+use crate::pages::{Branch, FixedLengths, Leaf, PageLink, PageReader, PageRef, table_entry};
 use crate::tree_file::{CheckedFile, DatabaseState};
 use crate::{Direction, Error, Result};
 
 /// Leaves that a scan has the disk begin with at a time.
 const LEAVES_AHEAD: usize = 32;
+/// Leaves that a scan reads at once, where they lie beside each other.
+const LEAVES_OF_A_RUN: usize = 16;
 /// No tree is deeper.
 const DEPTH_MAX: usize = 40;
 
@@ -74,11 +78,17 @@ impl LeafReader {
     }
 
     fn read(&self, link: PageLink) -> Result<Arc<[u8]>> {
+        let (first, len) = self.pages.extent(link.page);
+        self.read_run(first, len)
+    }
+
+    /// Pages of 4 KiB that lie beside each other.
+    fn read_run(&self, first: u64, len: u64) -> Result<Arc<[u8]>> {
         self.check_pages_are_kept()?;
-        let read = self.pages.read(link.page);
+        let read = self.pages.read_run(first, len);
         // What another database has written over it meanwhile isn't of this tree, nor is it damage.
         self.check_pages_are_kept()?;
-        Ok(read?.into())
+        Ok(read?)
     }
 
     fn check_pages_are_kept(&self) -> Result<()> {
@@ -126,6 +136,17 @@ impl SpaceTree {
             place: self.seek(Some(key))?,
             end,
             reads_ahead,
+            is_scan: false,
+        })
+    }
+
+    /// As [`up`](Self::up), where all of them are wanted: leaves that lie beside each other are read at
+    /// once.
+    pub fn scan<'t>(&'t self, key: &[u8], end: Option<&'t [u8]>) -> Result<RowsUp<'t>> {
+        let rows = self.up(key, end, false)?;
+        Ok(RowsUp {
+            is_scan: true,
+            ..rows
         })
     }
 
@@ -164,6 +185,74 @@ impl SpaceTree {
         Ok(Some(WholeLeaf(place)))
     }
 
+    /// Goes through the leaves from the one that a key belongs to; `None` for an empty tree.
+    pub fn spans_from(&self, key: &[u8]) -> Result<Option<LeafSpans>> {
+        Ok(self.seek(Some(key))?.map(|place| LeafSpans {
+            depth: place.path.len(),
+            path: place.path,
+        }))
+    }
+
+    /// The first key behind the next `count` leaves, or behind fewer where their branch ends; `None`
+    /// for the last of all. Has the disk begin with these leaves.
+    pub fn end_of_span(&self, spans: &mut LeafSpans, count: usize) -> Result<Option<BoundaryKey>> {
+        let lengths = self.lengths;
+        let Some((branch, number)) = spans.path.last_mut() else {
+            return Ok(None);
+        };
+        if let Some(branch) = Branch::parse(branch, lengths) {
+            let target = (*number + count.max(1) - 1).min(branch.last());
+            let leaves = (*number..=target).filter_map(|leaf| branch.child(leaf));
+            let pages = &self.reader.pages;
+            pages.begin_reading(leaves.map(|link| link.page));
+            *number = target;
+        }
+        let end = last_key_of(&spans.path, lengths).map(successor);
+        while let Some((bytes, number)) = spans.path.pop() {
+            let branch = Branch::parse(&bytes, lengths);
+            let next = branch.filter(|branch| number < branch.last());
+            if let Some(child) = next.and_then(|branch| branch.child(number + 1)) {
+                spans.path.push((bytes, number + 1));
+                self.descend_to(child, |_| 0, &mut spans.path, spans.depth)?;
+                break;
+            }
+        }
+        Ok(end)
+    }
+
+    /// Goes down from a page below a path, until the path has so many branches, or to the first page
+    /// that is no branch, which it gives with its number.
+    fn descend_to(
+        &self,
+        from: PageLink,
+        choose: impl Fn(Branch<'_>) -> usize,
+        path: &mut Path,
+        depth: usize,
+    ) -> Result<Option<(PageRef, Arc<[u8]>)>> {
+        let reader = &self.reader;
+        let mut link = from;
+        while path.len() < depth {
+            let kept = reader.branches.get(link);
+            let is_kept = kept.is_some();
+            let bytes = kept.map_or_else(|| reader.read(link), Ok)?;
+            let Some(branch) = Branch::parse(&bytes, self.lengths) else {
+                return Ok(Some((link.page, bytes)));
+            };
+            if !is_kept {
+                if !branch.is_sound() {
+                    return Err(reader.pages.no_page_of_a_table(link.page).into());
+                }
+                reader.branches.admit(link, Arc::clone(&bytes));
+            }
+            let number = choose(branch);
+            let child = branch.child(number);
+            let child = child.ok_or_else(|| reader.pages.no_page_of_a_table(link.page))?;
+            path.push((bytes, number));
+            link = child;
+        }
+        Ok(None)
+    }
+
     /// The place of the first row that is not below a key, in the leaf that the key belongs to: there
     /// may be no such row there. `None` is the end of all keys; gives `None` for an empty tree.
     fn seek(&self, key: Option<&[u8]>) -> Result<Option<Place<'_>>> {
@@ -173,7 +262,8 @@ impl SpaceTree {
         let mut place = Place {
             tree: self,
             path: SmallVec::new(),
-            leaf: Arc::default(),
+            leaf: PageBytes::default(),
+            run: None,
             row: 0,
         };
         place.descend(root, |branch| match key {
@@ -188,12 +278,72 @@ impl SpaceTree {
     }
 }
 
+/// The branches above a leaf, from the root, each with the number of the child.
+type Path = SmallVec<[(Arc<[u8]>, usize); 6]>;
+
+/// The key that the keys of the path's leaf are not above, and all others behind it are; `None` for
+/// the last leaf.
+fn last_key_of(path: &Path, lengths: FixedLengths) -> Option<&[u8]> {
+    let above = path.iter().rev();
+    above
+        .filter_map(|(bytes, number)| Branch::parse(bytes, lengths)?.key(*number))
+        .next()
+}
+
+/// Where a tree is divided into spans of leaves: their branches are read, the leaves are not.
+pub(crate) struct LeafSpans {
+    path: Path,
+    /// How many branches are above each leaf.
+    depth: usize,
+}
+
+/// The bytes of a page, among others that were read at once.
+#[derive(Default)]
+struct PageBytes {
+    read: Arc<[u8]>,
+    part: Range<usize>,
+}
+
+impl From<Arc<[u8]>> for PageBytes {
+    fn from(read: Arc<[u8]>) -> PageBytes {
+        let part = 0..read.len();
+        PageBytes { read, part }
+    }
+}
+
+impl Deref for PageBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.read[self.part.clone()]
+    }
+}
+
+/// Leaves of one page of 4 KiB each that lie beside each other.
+struct LeafRun {
+    first: u64,
+    pages: Arc<[u8]>,
+}
+
+impl LeafRun {
+    /// The leaf on a page, if it is among them.
+    fn leaf(&self, page: u64) -> Option<PageBytes> {
+        let begin = usize::try_from(page.checked_sub(self.first)?).ok()? * PAGE_BYTES;
+        let part = begin..begin + PAGE_BYTES;
+        (part.end <= self.pages.len()).then(|| PageBytes {
+            read: Arc::clone(&self.pages),
+            part,
+        })
+    }
+}
+
 /// A place in a tree: before a row of a leaf, or at the leaf's end.
 struct Place<'t> {
     tree: &'t SpaceTree,
-    /// The branches above the leaf, from the root, each with the number of the child.
-    path: SmallVec<[(Arc<[u8]>, usize); 6]>,
-    leaf: Arc<[u8]>,
+    path: Path,
+    leaf: PageBytes,
+    /// Leaves of a scan that were read at once.
+    run: Option<LeafRun>,
     row: usize,
 }
 
@@ -204,37 +354,26 @@ impl Place<'_> {
 
     /// Goes down to a leaf from a page below the path.
     fn descend(&mut self, from: PageLink, choose: impl Fn(Branch<'_>) -> usize) -> Result<()> {
-        let (reader, lengths) = (&self.tree.reader, self.tree.lengths);
-        let mut link = from;
-        loop {
-            let kept = reader.branches.get(link);
-            let is_kept = kept.is_some();
-            let bytes = kept.map_or_else(|| reader.read(link), Ok)?;
-            let Some(branch) = Branch::parse(&bytes, lengths) else {
-                self.leaf = bytes;
-                let is_leaf = Leaf::parse(&self.leaf, lengths).is_some();
-                return match is_leaf {
-                    true => Ok(()),
-                    false => Err(reader.pages.no_page_of_a_table(link.page).into()),
-                };
-            };
-            if !is_kept {
-                if !branch.is_sound() {
-                    return Err(reader.pages.no_page_of_a_table(link.page).into());
-                }
-                reader.branches.admit(link, Arc::clone(&bytes));
+        let path = &mut self.path;
+        if let Some((page, leaf)) = self.tree.descend_to(from, choose, path, DEPTH_MAX)? {
+            self.leaf = leaf.into();
+            if Leaf::parse(&self.leaf, self.tree.lengths).is_some() {
+                return Ok(());
             }
-            let number = choose(branch);
-            let child = branch.child(number).filter(|_| self.path.len() < DEPTH_MAX);
-            let child = child.ok_or_else(|| reader.pages.no_page_of_a_table(link.page))?;
-            self.path.push((bytes, number));
-            link = child;
+            return Err(self.tree.reader.pages.no_page_of_a_table(page).into());
         }
+        Err(self.tree.reader.pages.no_page_of_a_table(from.page).into())
     }
 
-    /// Goes to the beginning of the next leaf, if there is one.
-    fn go_to_next_leaf(&mut self) -> Result<bool> {
+    /// Goes to the beginning of the next leaf, if there is one. A scan up to a key (`None`: to the
+    /// end) reads those at once that lie beside each other in the file.
+    fn go_to_next_leaf(&mut self, scan: Option<Option<&[u8]>>) -> Result<bool> {
         let lengths = self.tree.lengths;
+        if let Some(end) = scan
+            && self.go_to_neighbour(end)
+        {
+            return Ok(true);
+        }
         while let Some((bytes, number)) = self.path.pop() {
             let branch = Branch::parse(&bytes, lengths);
             let next = branch.filter(|branch| number < branch.last());
@@ -246,6 +385,49 @@ impl Place<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Goes to the next leaf, if it has the same branch and lies beside others that the scan comes
+    /// to; otherwise, and where one of them can't be read, nothing has happened.
+    fn go_to_neighbour(&mut self, end: Option<&[u8]>) -> bool {
+        let SpaceTree {
+            reader, lengths, ..
+        } = self.tree;
+        let Some((bytes, number)) = self.path.last_mut() else {
+            return false;
+        };
+        let next = *number + 1;
+        let branch = Branch::parse(bytes, *lengths).filter(|branch| next <= branch.last());
+        let page_of = |leaf| {
+            let (first, len) = reader.pages.extent(branch?.child(leaf)?.page);
+            (len == 1).then_some(first)
+        };
+        let Some(first) = page_of(next) else {
+            return false;
+        };
+        let leaf = self.run.as_ref().and_then(|run| run.leaf(first));
+        let leaf = leaf.or_else(|| {
+            let is_wanted = |leaf: usize| {
+                let before = branch.and_then(|branch| branch.key(leaf - 1));
+                end.is_none_or(|end| before.is_some_and(|before| before < end))
+            };
+            let others = (next + 1..next + LEAVES_OF_A_RUN).zip(first + 1..);
+            let others =
+                others.take_while(|(leaf, page)| page_of(*leaf) == Some(*page) && is_wanted(*leaf));
+            let count = 1 + others.count() as u64;
+            if count == 1 {
+                return None;
+            }
+            let pages = reader.read_run(first, count).ok()?;
+            self.run = Some(LeafRun { first, pages });
+            self.run.as_ref()?.leaf(first)
+        });
+        let Some(leaf) = leaf.filter(|leaf| Leaf::parse(leaf, *lengths).is_some()) else {
+            return false;
+        };
+        *number = next;
+        (self.leaf, self.row) = (leaf, 0);
+        true
     }
 
     /// Goes to the end of the leaf before, if there is one.
@@ -301,10 +483,7 @@ impl Place<'_> {
     /// The key that the leaf's keys are not above, and all others behind it are; `None` for the last
     /// leaf.
     fn last_key(&self) -> Option<&[u8]> {
-        let above = self.path.iter().rev();
-        above
-            .filter_map(|(bytes, number)| Branch::parse(bytes, self.tree.lengths)?.key(*number))
-            .next()
+        last_key_of(&self.path, self.tree.lengths)
     }
 
     /// The key that the leaf's keys are above, and all others before it are not; `None` for the first
@@ -356,6 +535,8 @@ pub(crate) struct RowsUp<'t> {
     place: Option<Place<'t>>,
     end: Option<&'t [u8]>,
     reads_ahead: bool,
+    /// Whether leaves may be read at once.
+    is_scan: bool,
 }
 
 impl RowsUp<'_> {
@@ -367,7 +548,8 @@ impl RowsUp<'_> {
         while place.row == place.leaf().len() {
             let behind = place.last_key();
             let is_end = behind.is_none_or(|last| self.end.is_some_and(|end| last >= end));
-            if is_end || !place.go_to_next_leaf()? {
+            let scan = self.is_scan.then_some(self.end);
+            if is_end || !place.go_to_next_leaf(scan)? {
                 return Ok(None);
             }
             if self.reads_ahead {

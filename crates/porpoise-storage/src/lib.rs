@@ -37,6 +37,7 @@
 //! | `memtable`, `snapshot` | how readers see one moment |
 //! | `blocks` | the cache of rows that readers have of the B-tree |
 //! | `leaves` | how rows get there from the disk |
+//! | `scan_ahead` | how other threads read ahead of a scan |
 //! | `checkpoint` | how memory and log are kept short |
 //! | `overlay`, `spill` | what a transaction has written: in memory, and in files |
 //! | `bulk_load` | how sorted rows go into the tree without the log |
@@ -87,6 +88,7 @@ mod disk;
 mod error;
 mod first_start;
 mod group_commit;
+pub mod idle_threads;
 mod ids;
 mod leaves;
 mod little_endian;
@@ -105,6 +107,7 @@ pub mod reclaim;
 mod recovery;
 mod rows;
 mod salvage;
+mod scan_ahead;
 mod snapshot;
 mod space_table;
 mod spill;
@@ -116,6 +119,8 @@ mod tree_snapshot;
 mod uncommitted;
 mod verify;
 mod version_map;
+#[cfg(target_os = "linux")]
+mod write_back;
 
 pub use bulk_load::{BulkLoad, LoadedSpace, put_in_place};
 pub use commit::Commit;

@@ -334,7 +334,23 @@ impl Overlay {
 
     /// Adds to the rows that a space has more after the commit.
     pub fn add_rows(&mut self, space: SpaceId, net: i64) {
-        self.space_mut(space).net_rows += net;
+        match &self.large {
+            Some(large) => {
+                let versions = large.memtable.space(space);
+                versions.net_rows.fetch_add(net, Ordering::Relaxed);
+            }
+            None => self.space_mut(space).net_rows += net,
+        }
+    }
+
+    /// These were spilled by writes that nobody can undo, before anything that is in memory was written.
+    pub fn set_runs(&mut self, runs: Runs, cache: &Arc<BlockCache>) {
+        let last = runs.parts.iter().map(|part| part.up_to).max();
+        self.count = usize::try_from(last.unwrap_or(0)).unwrap_or(usize::MAX);
+        self.enlarge(cache);
+        if let Some(large) = &mut self.large {
+            large.take_up(runs);
+        }
     }
 
     /// From now on it can be gone back to this moment.

@@ -389,15 +389,20 @@ impl PageReader {
     }
 
     /// A page's bytes, verified.
-    pub fn read(&self, page: PageRef) -> Result<Vec<u8>, DamagedPlace> {
+    pub fn read(&self, page: PageRef) -> Result<Arc<[u8]>, DamagedPlace> {
         let (first, len) = self.extent(page);
+        self.read_run(first, len)
+    }
+
+    /// The bytes of so many pages of 4 KiB that lie beside each other, verified.
+    pub fn read_run(&self, first: u64, len: u64) -> Result<Arc<[u8]>, DamagedPlace> {
         if first + len > self.file.pages() {
             return Err(self
                 .file
                 .damage(first, "it lies behind the end of the file"));
         }
-        let mut bytes = vec![0; len as usize * PAGE_BYTES];
-        self.file.read_pages(first, &mut bytes)?;
+        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, len as usize * PAGE_BYTES).collect();
+        self.file.read_pages(first, Arc::make_mut(&mut bytes))?;
         Ok(bytes)
     }
 

@@ -13,20 +13,30 @@
 //! start      space[…] is read, the writes are an overlay again, the locks are taken again
 //! ```
 //!
+//! What the transaction has spilled ([`crate::spill`]) lies in its file already, and the record names
+//! it. The file is synced before the record is logged, and outlives the process until the transaction
+//! is rolled back, or the tree has what was committed. Who asks for what is prepared says thereby which
+//! such files are needed.
+//!
 //! So each of the three happens as a whole or not at all, wherever the process or the machine
 //! stops. While it is prepared, the transaction keeps overlay and row locks as it had them. They are
 //! released when the outcome is durable: until then a failing disk may leave it prepared.
 
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::RwLock;
 
+use crate::commit::Commit;
+use crate::disk::OpenMode;
+use crate::group_commit::Durability;
 use crate::locks::{HeldLocks, LockMode, LockedRow};
 use crate::overlay::{Overlay, Savepoint, SharedOverlay};
 use crate::payload::{Operation, decode, encode, put_number, take_bytes, take_number};
 use crate::snapshot::Snapshot;
+use crate::spill::{self, RunPlace, Runs, SpillFile};
 use crate::store::Shared;
 use crate::transaction::release_locks;
 use crate::{CommitTs, Direction, Error, Result, SpaceId, Store, TxnId};
@@ -34,6 +44,8 @@ use crate::{CommitTs, Direction, Error, Result, SpaceId, Store, TxnId};
 const VERSION: u8 = 1;
 /// With spaces that are locked.
 const VERSION_WITH_SPACES: u8 = 2;
+/// With those, none of them perhaps, and runs in a file.
+const VERSION_WITH_RUNS: u8 = 3;
 /// A long record is kept as rows of this length.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -47,6 +59,8 @@ pub struct PreparedTransaction {
     place: Place,
     label: Box<[u8]>,
     overlay: Arc<SharedOverlay>,
+    /// A commit that has failed left the deletion of the record among the writes.
+    deletes_record: bool,
     counters: Vec<(SpaceId, u64)>,
     locks: HeldLocks,
 }
@@ -107,27 +121,40 @@ impl PreparedTransaction {
             },
             label: label.into(),
             overlay: of.overlay.unwrap_or_default(),
+            deletes_record: false,
             id: of.id,
             counters: of.counters,
             locks: of.locks,
             shared: of.shared,
         };
         prepared.overlay.0.write().forget_undo();
-        let record = prepared.record();
-        let mut written = Overlay::default();
-        for chunk in record.chunks(CHUNK_BYTES) {
-            let key = prepared.place.chunk_key(prepared.place.chunks);
-            written.write(space, &key, Some(chunk), 1);
-            prepared.place.chunks += 1;
-        }
-        drop(record);
-        match prepared.log(Some(written), Vec::new(), of.rests_on) {
+        match prepared.write_down(of.rests_on) {
             Ok(()) => Ok(prepared),
             Err(error) => {
                 let counters = std::mem::take(&mut prepared.counters);
                 if !counters.is_empty() {
                     prepared.shared.log_counters(counters, prepared.id);
                 }
+                Err(error)
+            }
+        }
+    }
+
+    fn write_down(&mut self, rests_on: CommitTs) -> Result<()> {
+        self.shared.spill_rest(&self.overlay)?;
+        self.keep_file();
+        let record = self.record();
+        let mut written = Overlay::default();
+        for chunk in record.chunks(CHUNK_BYTES) {
+            let key = self.place.chunk_key(self.place.chunks);
+            written.write(self.place.space, &key, Some(chunk), 1);
+            self.place.chunks += 1;
+        }
+        drop(record);
+        match self.log(Some(written), Vec::new(), rests_on, Durability::Published) {
+            Ok(commit) => commit.wait().inspect_err(|_| self.lose_file()),
+            Err(error) => {
+                self.forget_file();
                 Err(error)
             }
         }
@@ -150,20 +177,31 @@ impl PreparedTransaction {
 
     /// Commits it, and waits until that is as safe as the flush policy asks. On an error it is still
     /// prepared.
-    pub fn commit(self) -> Result<(), Box<StillPrepared>> {
+    pub fn commit(mut self) -> Result<(), Box<StillPrepared>> {
         let before = {
             let mut overlay = self.overlay.0.write();
             let before = overlay.savepoint();
             overlay.keep_undo();
-            self.place.delete_from(&mut overlay);
+            if !self.deletes_record {
+                self.place.delete_from(&mut overlay);
+            }
             before
         };
         let overlay = Some(Arc::clone(&self.overlay));
-        let committed = self.log_shared(overlay, self.counters.clone(), CommitTs(0));
-        committed.map_err(|error| {
-            self.undo(before);
-            self.still_prepared(error)
-        })
+        let counters = self.counters.clone();
+        let committed = self.log_shared(overlay, counters, CommitTs(0), Durability::Published);
+        match committed.and_then(|commit| commit.wait()) {
+            Ok(()) => {
+                self.release_file();
+                Ok(())
+            }
+            Err(error) => {
+                self.undo(before);
+                // What was spilled can't be undone any more.
+                self.deletes_record |= self.overlay.0.read().savepoint() != before;
+                Err(self.still_prepared(error))
+            }
+        }
     }
 
     /// Undoes everything but counters, and waits until that is as safe as the flush policy asks. On
@@ -171,8 +209,19 @@ impl PreparedTransaction {
     pub fn rollback(self) -> Result<(), Box<StillPrepared>> {
         let mut overlay = Overlay::default();
         self.place.delete_from(&mut overlay);
-        let rolled_back = self.log(Some(overlay), self.counters.clone(), CommitTs(0));
-        rolled_back.map_err(|error| self.still_prepared(error))
+        // As long as the record might come back it needs the file.
+        let at_least = match self.file() {
+            Some(_) => Durability::Synced,
+            None => Durability::Published,
+        };
+        let rolled_back = self.log(Some(overlay), self.counters.clone(), CommitTs(0), at_least);
+        match rolled_back.and_then(|commit| commit.wait()) {
+            Ok(()) => {
+                self.forget_file();
+                Ok(())
+            }
+            Err(error) => Err(self.still_prepared(error)),
+        }
     }
 
     fn still_prepared(self, error: Error) -> Box<StillPrepared> {
@@ -180,6 +229,45 @@ impl PreparedTransaction {
             transaction: self,
             error,
         })
+    }
+
+    /// What it has spilled to, if it has.
+    fn file(&self) -> Option<Arc<SpillFile>> {
+        self.overlay.0.read().runs()?.file()
+    }
+
+    /// Its file outlives the process, and commits of it that fail.
+    fn keep_file(&self) {
+        if let Some(file) = self.file() {
+            file.set_prepared(true);
+        }
+    }
+
+    /// Its file is that of a commit.
+    fn release_file(&self) {
+        if let Some(file) = self.file() {
+            file.set_prepared(false);
+        }
+    }
+
+    /// No record names its file, or will.
+    fn forget_file(&self) {
+        if let Some(file) = self.file() {
+            file.forget();
+            file.set_prepared(false);
+        }
+    }
+
+    /// A record that names its file may be on disk, until the log's tail is written anew.
+    fn lose_file(&self) {
+        if let Some(file) = self.file() {
+            file.set_prepared(false);
+            let mut lost = self.shared.lost_files.lock();
+            match self.shared.group.has_failed() {
+                true => lost.push(file),
+                false => file.forget(),
+            }
+        }
     }
 
     fn undo(&self, to: Savepoint) {
@@ -192,9 +280,10 @@ impl PreparedTransaction {
         overlay: Option<Overlay>,
         counters: Vec<(SpaceId, u64)>,
         rests_on: CommitTs,
-    ) -> Result<()> {
+        at_least: Durability,
+    ) -> Result<Commit> {
         let overlay = overlay.map(|overlay| Arc::new(SharedOverlay(RwLock::new(overlay))));
-        self.log_shared(overlay, counters, rests_on)
+        self.log_shared(overlay, counters, rests_on, at_least)
     }
 
     fn log_shared(
@@ -202,18 +291,20 @@ impl PreparedTransaction {
         overlay: Option<Arc<SharedOverlay>>,
         counters: Vec<(SpaceId, u64)>,
         rests_on: CommitTs,
-    ) -> Result<()> {
-        let none = HeldLocks::none(self.id);
-        let commit = self.shared.commit(overlay, counters, none, rests_on)?;
-        commit.wait()
+        at_least: Durability,
+    ) -> Result<Commit> {
+        let (shared, none) = (&self.shared, HeldLocks::none(self.id));
+        shared.commit_durably(overlay, counters, none, rests_on, at_least)
     }
 
     fn record(&self) -> Vec<u8> {
         let spaces = self.locks.spaces();
-        let mut record = vec![match spaces {
+        let version = match spaces {
+            _ if self.overlay.0.read().runs().is_some() => VERSION_WITH_RUNS,
             [] => VERSION,
             _ => VERSION_WITH_SPACES,
-        }];
+        };
+        let mut record = vec![version];
         put_number(&mut record, self.label.len() as u64);
         record.extend_from_slice(&self.label);
         let locks = self.shared.locks.rows_of(&self.locks);
@@ -221,7 +312,7 @@ impl PreparedTransaction {
         for lock in &locks {
             record.extend_from_slice(&lock.to_bytes());
         }
-        if !spaces.is_empty() {
+        if version != VERSION {
             put_number(&mut record, spaces.len() as u64);
             for (space, mode) in spaces {
                 put_number(&mut record, u64::from(space.0));
@@ -256,15 +347,20 @@ impl Store {
         prefix: &[u8],
     ) -> Result<Vec<PreparedTransaction>> {
         let records = read_records(&self.snapshot(), space, prefix)?;
-        let recovered = records.into_iter().map(|(place, record)| {
-            let key = String::from_utf8_lossy(&place.key).into_owned();
-            self.recover(place, &record).ok_or_else(|| Error::Corrupt {
-                path: self.shared().tree_path.clone().unwrap_or_default(),
-                offset: 0,
-                what: format!("the record of the prepared transaction {key:?} makes no sense"),
-            })
-        });
+        let recovered = records
+            .into_iter()
+            .map(|(place, record)| self.recover(place, &record));
         let mut recovered = recovered.collect::<Result<Vec<_>>>()?;
+        let shared = self.shared();
+        let mut unclaimed = std::mem::take(&mut *shared.unclaimed_files.lock());
+        for (prepared, _) in &recovered {
+            if let Some(file) = prepared.file() {
+                unclaimed.remove(&file.number);
+            }
+        }
+        if let Some(folder) = shared.tree_path.as_deref().and_then(Path::parent) {
+            spill::remove_unclaimed(&*shared.disk, folder, &unclaimed);
+        }
         for (prepared, spaces) in &mut recovered {
             let locks = &self.shared().locks;
             locks.retake_spaces(&mut prepared.locks, spaces);
@@ -275,21 +371,58 @@ impl Store {
             .collect())
     }
 
+    /// Deletes the records of what is prepared whose writes were spilled to a file that isn't there: of
+    /// a store that was [salvaged](crate::salvage), which has no such files. Gives the keys that it was
+    /// prepared under.
+    ///
+    /// # Errors
+    /// As [`recover_prepared`](Store::recover_prepared), and those of a commit.
+    pub fn forget_lost_prepared(&self, space: SpaceId, prefix: &[u8]) -> Result<Vec<Box<[u8]>>> {
+        let mut lost = Vec::new();
+        let mut work = self.begin();
+        for (place, record) in read_records(&self.snapshot(), space, prefix)? {
+            let runs = Decoded::of(&record).map_or(Vec::new(), |decoded| decoded.runs);
+            let is_lost = |(number, ..): &(u64, RunPlace, u64)| {
+                let opened = self.shared().open_prepared_file(*number);
+                opened.is_err_and(|error| error.is_not_found())
+            };
+            if runs.iter().any(is_lost) {
+                for number in 0..place.chunks {
+                    work.delete(space, &place.chunk_key(number));
+                }
+                lost.push(place.key);
+            }
+        }
+        work.commit()?.wait()?;
+        Ok(lost)
+    }
+
     /// All but the spaces that it had locked.
     fn recover(
         &self,
         place: Place,
         record: &[u8],
-    ) -> Option<(PreparedTransaction, Vec<(SpaceId, LockMode)>)> {
+    ) -> Result<(PreparedTransaction, Vec<(SpaceId, LockMode)>)> {
         let shared = Arc::clone(self.shared());
         let Decoded {
             label,
             rows,
             locked_spaces,
-            overlay,
+            runs,
+            mut overlay,
             counters,
             next_space,
-        } = Decoded::of(record)?;
+        } = Decoded::of(record).ok_or_else(|| {
+            let key = String::from_utf8_lossy(&place.key);
+            let what = format!("the record of the prepared transaction {key:?} makes no sense");
+            let path = shared.tree_path.as_deref();
+            Error::corrupt(path.unwrap_or(Path::new("")), 0, &what)
+        })?;
+        if !runs.is_empty() {
+            let runs = Runs::open(&runs, |number| shared.open_prepared_file(number))?;
+            let epoch = shared.epoch.load();
+            overlay.set_runs(runs, epoch.tree.cache());
+        }
         // Nothing but the record may know of the spaces that it is to create.
         shared.next_space.fetch_max(next_space, Ordering::Relaxed);
         for (space, value) in &counters {
@@ -307,10 +440,29 @@ impl Store {
             place,
             label: label.into(),
             overlay,
+            deletes_record: false,
             counters,
             locks,
         };
-        Some((prepared, locked_spaces))
+        Ok((prepared, locked_spaces))
+    }
+}
+
+impl Shared {
+    /// The file of something prepared.
+    fn open_prepared_file(&self, number: u64) -> Result<Arc<SpillFile>> {
+        let (Some(tree), Some(path)) = (&self.tree_file, &self.tree_path) else {
+            return Err(Error::Closed);
+        };
+        let open = |path: &Path| self.disk.open(path, OpenMode::Existing);
+        let opened = spill::open_any(path.parent().unwrap_or(Path::new("")), number, open);
+        let (file, path) = opened.map_err(|(error, path)| Error::io("open", &path)(error))?;
+        let len = file.len().map_err(Error::io("read", &path))?;
+        let (disk, damaged) = (Some(Arc::clone(&self.disk)), Arc::clone(&self.damaged));
+        let file = SpillFile::committed(disk, file, path, number, tree.id(), damaged);
+        file.len.store(len, Ordering::Relaxed);
+        file.set_prepared(true);
+        Ok(Arc::new(file))
     }
 }
 
@@ -352,6 +504,8 @@ struct Decoded<'a> {
     label: &'a [u8],
     rows: Vec<LockedRow>,
     locked_spaces: Vec<(SpaceId, LockMode)>,
+    /// What was spilled: numbers of files, places, and up to which change each counts.
+    runs: Vec<(u64, RunPlace, u64)>,
     overlay: Overlay,
     counters: Vec<(SpaceId, u64)>,
     /// Above all spaces that it names.
@@ -361,7 +515,7 @@ struct Decoded<'a> {
 impl Decoded<'_> {
     fn of(record: &[u8]) -> Option<Decoded<'_>> {
         let (&version, mut rest) = record.split_first()?;
-        if ![VERSION, VERSION_WITH_SPACES].contains(&version) {
+        if ![VERSION, VERSION_WITH_SPACES, VERSION_WITH_RUNS].contains(&version) {
             return None;
         }
         let label_len = take_number(&mut rest)?;
@@ -379,6 +533,7 @@ impl Decoded<'_> {
             label,
             rows,
             locked_spaces,
+            runs: Vec::new(),
             overlay: Overlay::default(),
             counters: Vec::new(),
             next_space: 0,
@@ -393,8 +548,7 @@ impl Decoded<'_> {
     fn apply(&mut self, operation: Operation<'_>) {
         let space = match operation {
             Operation::Counter { space, value } => return self.counters.push((space, value)),
-            // One that has spilled can't be prepared.
-            Operation::Run { .. } => return,
+            Operation::Run { file, place, up_to } => return self.runs.push((file, place, up_to)),
             Operation::Put { space, key, value } => {
                 self.overlay.write(space, key, Some(value), 0);
                 space
@@ -443,7 +597,7 @@ mod tests {
         #[test]
         fn any_record_is_read_or_refused(bytes: Vec<u8>) {
             let _ = Decoded::of(&bytes);
-            for version in [VERSION, VERSION_WITH_SPACES] {
+            for version in [VERSION, VERSION_WITH_SPACES, VERSION_WITH_RUNS] {
                 let mut versioned = vec![version];
                 versioned.extend(&bytes);
                 let _ = Decoded::of(&versioned);

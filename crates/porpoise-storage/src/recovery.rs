@@ -53,10 +53,6 @@ pub(crate) fn run(shared: &Shared) -> Result<()> {
     };
     let merge = || checkpoint::merge_all(shared, &mut tree).map(|_| ());
     if shared.group.resume(shared, replace, merge)? {
-        // Who commits with a file has the tree locked.
-        for file in shared.lost_files.lock().drain(..) {
-            file.forget();
-        }
         tracing::warn!("the log can be written again, the store takes writes");
         shared.request_checkpoint_if_due();
     }

@@ -18,7 +18,7 @@ use crate::block::Block;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The values of neighbouring rows, in the order in which their cursor reads them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Rows {
     runs: Vec<Run>,
     /// The values that were copied, one after the other.
@@ -28,12 +28,14 @@ pub struct Rows {
     bytes: usize,
 }
 
+#[derive(Clone)]
 struct Run {
     /// The number of its first row.
     first: usize,
     source: Source,
 }
 
+#[derive(Clone)]
 enum Source {
     Block(Arc<Block>, Range<usize>, Direction),
     Copied(Range<usize>),

@@ -36,7 +36,7 @@ use crate::pages::{
     parse_page_list, region_of_state,
 };
 use crate::payload::{Operation, decode};
-use crate::spill::{Run, RunPart, RunPlace, Runs, RunsCursor, SpillFile, spill_name};
+use crate::spill::{Run, RunPart, RunPlace, Runs, RunsCursor, SpillFile, open_any};
 use crate::store::Store;
 use crate::tree_file::CheckedFile;
 use crate::tree_snapshot::table_name;
@@ -415,8 +415,8 @@ impl DamagedStore {
 
     /// What a commit of the log has spilled.
     fn open_run(&self, id: Option<StoreId>, number: u64, place: RunPlace) -> Result<Run> {
-        let path = self.folder.join(spill_name(number));
-        let file = File::open(&path).map_err(Error::io("open", &path))?;
+        let opened = open_any(&self.folder, number, |path| File::open(path));
+        let (file, path) = opened.map_err(|(error, path)| Error::io("open", &path)(error))?;
         let id = self.id.or(id).unwrap_or(StoreId(0));
         let file = Arc::new(ReadOnlyFile(file));
         let file = SpillFile::committed(None, file, path, number, id, Arc::default());

@@ -28,6 +28,11 @@
 //!
 //! A start finds the runs by the log's records, and removes all files that none of them names.
 //!
+//! **PREPARE** ([`crate::prepared`]) writes and syncs the same, and the record of what is prepared names
+//! the runs. It is a row of a space, which a start doesn't know: so files of transactions that are to be
+//! prepared have names of their own, `prepared-…`, and are removed when somebody has asked for what is
+//! prepared, and nothing of that names them.
+//!
 //! ```text
 //! block   entries, then the checksum
 //! entry   length of the key · key · order of the write · rows it added (zigzag) · 0 for a deletion,
@@ -48,7 +53,9 @@ use std::sync::Arc;
 use crate::{Result, SpaceId};
 
 pub(crate) use cursor::RunsCursor;
-pub(crate) use file::{SpillFile, next_number, remove_all_but, spill_name};
+pub(crate) use file::{
+    FileKind, SpillFile, next_number, open_any, remove_all_but, remove_unclaimed,
+};
 pub(crate) use run::{Run, RunPlace, RunValue, RunWriter, filter_bytes};
 
 /// Runs of one transaction, and how far each counts.
@@ -66,6 +73,26 @@ pub(crate) struct RunPart {
 }
 
 impl Runs {
+    /// Those that a record names, each with its file's number and the order up to which it counts; the
+    /// newest first.
+    pub fn open(
+        places: &[(u64, RunPlace, u64)],
+        mut open_file: impl FnMut(u64) -> Result<Arc<SpillFile>>,
+    ) -> Result<Runs> {
+        let mut runs = Runs::default();
+        let mut last: Option<Arc<SpillFile>> = None;
+        for &(number, place, up_to) in places {
+            let file = match last.take().filter(|file| file.number == number) {
+                Some(file) => file,
+                None => open_file(number)?,
+            };
+            let run = Arc::new(Run::open(&file, place)?);
+            last = Some(file);
+            runs.parts.push(RunPart { run, up_to });
+        }
+        Ok(runs)
+    }
+
     /// What they have of a key: a value, a deletion (`None`), or nothing.
     pub fn get(&self, space: SpaceId, key: &[u8]) -> Result<Option<Option<RunValue>>> {
         for part in &self.parts {

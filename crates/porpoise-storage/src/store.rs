@@ -7,6 +7,7 @@
 //! ├ log-…             the log since then
 //! ├ log.spare         the file for the next log segment
 //! ├ spill-…           what a large transaction has written; a start removes those of no commit
+//! ├ prepared-…        the same of one that may be prepared; needed by what is prepared, too
 //! └ ….unfinished      a file that isn't complete yet; a start removes it
 //! ```
 //!

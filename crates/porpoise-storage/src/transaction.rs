@@ -30,7 +30,7 @@ use crate::overlay::{Overlay, Savepoint, SharedOverlay, SpaceChange};
 use crate::prepared::{PreparedTransaction, Unprepared};
 use crate::reclaim::release_soon;
 use crate::snapshot::Snapshot;
-use crate::spill::SpillFile;
+use crate::spill::{FileKind, SpillFile};
 use crate::store::Shared;
 use crate::uncommitted::Uncommitted;
 use crate::{CommitTs, Direction, Error, LockError, Result, SpaceId, TxnId};
@@ -60,6 +60,7 @@ pub struct Transaction {
 struct Spilling {
     /// `None` until it spills.
     file: Option<Arc<SpillFile>>,
+    kind: FileKind,
     /// Beyond so many bytes in memory it does.
     from_bytes: usize,
     /// Why it couldn't.
@@ -70,6 +71,7 @@ impl Spilling {
     fn from(from_bytes: usize) -> Spilling {
         Spilling {
             file: None,
+            kind: FileKind::Committed,
             from_bytes,
             failure: None,
         }
@@ -377,7 +379,7 @@ impl Transaction {
         let Some(own) = &self.overlay else { return };
         let file = match &self.spilling.file {
             Some(file) => Ok(Arc::clone(file)),
-            None => self.shared.create_spill_file(),
+            None => self.shared.create_spill_file(self.spilling.kind),
         };
         let spilled = file.and_then(|file| {
             self.shared.spill(own, &file)?;
@@ -401,9 +403,10 @@ impl Transaction {
         self.spilling.failure.take()
     }
 
-    /// Has all that it writes stay in memory: for one that is to be [prepared](Transaction::prepare).
-    pub fn stay_in_memory(&mut self) {
-        self.spilling.from_bytes = usize::MAX;
+    /// It may have to be [prepared](Transaction::prepare): what it spills is to be found after a start.
+    /// To be called before it writes.
+    pub fn may_be_prepared(&mut self) {
+        self.spilling.kind = FileKind::Prepared;
     }
 
     /// Whether some of its writes are in a file.
@@ -498,9 +501,7 @@ impl Transaction {
         }
         self.size = OverlaySize::of(&own.0.read());
         self.spilling.failure = None;
-        if self.spilling.from_bytes < usize::MAX {
-            self.spilling.from_bytes = self.shared.spill_bytes;
-        }
+        self.spilling.from_bytes = self.shared.spill_bytes;
     }
 
     /// Hands the writes to the log as one commit, and releases the row locks. Others see the writes
@@ -525,9 +526,11 @@ impl Transaction {
     /// # Errors
     /// Those of [`commit`](Transaction::commit), and of the disk.
     /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge) if it has
-    /// [spilled](Transaction::has_spilled).
+    /// [spilled](Transaction::has_spilled) and nobody said that it
+    /// [may be prepared](Transaction::may_be_prepared).
     pub fn prepare(mut self, place: (SpaceId, &[u8]), label: &[u8]) -> Result<PreparedTransaction> {
-        if let Some(own) = &self.overlay
+        if self.spilling.kind != FileKind::Prepared
+            && let Some(own) = &self.overlay
             && let Some(runs) = own.0.read().runs()
         {
             return Err(Error::TransactionTooLarge {

@@ -17,14 +17,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata, TableDefinition, TableError};
 
-use crate::block::Block;
-use crate::blocks::{BlockCache, BlockSource, SpaceBlocks};
-use crate::leaves::{LeafReader, SpaceTree};
+use crate::blocks::{BlockCache, BlockSource, FoundBlock, SpaceBlocks, Wanted};
+use crate::leaves::{BoundaryKey, LeafReader, LeafSpans, SpaceTree};
 use crate::memtable::Memtable;
 use crate::space_table::SpaceTable;
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::{DatabaseState, catch_damage};
-use crate::{Direction, Error, Result, SpaceId};
+use crate::{Error, Result, SpaceId};
 
 /// How often a reader whose tree has failed looks for the next one, a millisecond apart.
 const SUCCESSOR_WAITS_MAX: u32 = 200;
@@ -332,37 +331,44 @@ impl TreeSnapshot {
         }
     }
 
-    /// The block that covers a key; see [`SpaceBlocks::block`]. `None` where the space has no rows.
-    pub fn block(
-        &self,
-        number: SpaceId,
-        key: Option<&[u8]>,
-        direction: Direction,
-        is_scan: bool,
-    ) -> Result<Option<Arc<Block>>> {
-        match self.try_block(number, key, direction, is_scan) {
+    /// The block that a cursor wants. `None` where the space has no rows.
+    pub fn block(&self, number: SpaceId, wanted: Wanted<'_>) -> Result<Option<FoundBlock>> {
+        match self.try_block(number, wanted) {
             Ok(block) => Ok(block),
-            Err(error) => self.retry_with_successor(number, error, |next| {
-                next.block(number, key, direction, is_scan)
-            }),
+            Err(error) => {
+                self.retry_with_successor(number, error, |next| next.block(number, wanted))
+            }
         }
     }
 
     #[inline]
-    fn try_block(
+    fn try_block(&self, number: SpaceId, wanted: Wanted<'_>) -> Result<Option<FoundBlock>> {
+        let space = self.space(number);
+        let source = self.source(number, space)?;
+        source
+            .map(|source| space.blocks.block(&source, wanted))
+            .transpose()
+    }
+
+    /// Goes through the leaves of a space from a key on, some at a time; `None` where it has none in a
+    /// file.
+    pub fn spans_from(&self, number: SpaceId, key: &[u8]) -> Result<Option<LeafSpans>> {
+        match self.table(number, self.space(number))? {
+            Some(SpaceRows::Leaves(tree)) => tree.spans_from(key),
+            _ => Ok(None),
+        }
+    }
+
+    /// See [`SpaceTree::end_of_span`].
+    pub fn end_of_span(
         &self,
         number: SpaceId,
-        key: Option<&[u8]>,
-        direction: Direction,
-        is_scan: bool,
-    ) -> Result<Option<Arc<Block>>> {
-        let space = self.space(number);
-        match self.source(number, space)? {
-            Some(source) => {
-                let block = space.blocks.block(&source, key, direction, is_scan)?;
-                Ok(Some(block))
-            }
-            None => Ok(None),
+        spans: &mut LeafSpans,
+        leaves: usize,
+    ) -> Result<Option<BoundaryKey>> {
+        match self.table(number, self.space(number))? {
+            Some(SpaceRows::Leaves(tree)) => tree.end_of_span(spans, leaves),
+            _ => Ok(None),
         }
     }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use porpoise_storage::{
-    Background, Cursor, Direction, Error, Options, Salvage, Snapshot, SpaceId, SpaceOwner, Store,
-    Transaction, salvage,
+    Background, Cursor, Direction, Error, Flush, FlushPolicy, LockMode, Options,
+    PreparedTransaction, Salvage, Snapshot, SpaceId, SpaceOwner, Store, Transaction, Wait, salvage,
 };
 
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
@@ -87,12 +87,30 @@ fn write(work: &mut Transaction, space: SpaceId, byte: u8, model: &mut Rows) {
     }
 }
 
-fn spill_files(folder: &Path) -> usize {
+fn files(folder: &Path, prefix: &str) -> usize {
     let names = std::fs::read_dir(folder).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name());
     names
-        .filter(|name| name.to_string_lossy().starts_with("spill-"))
+        .filter(|name| name.to_string_lossy().starts_with(prefix))
         .count()
+}
+
+fn spill_files(folder: &Path) -> usize {
+    files(folder, "spill-")
+}
+
+fn prepared_files(folder: &Path) -> usize {
+    files(folder, "prepared-")
+}
+
+/// The folder as a process leaves it that is killed.
+fn copy(folder: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
 }
 
 #[test]
@@ -130,11 +148,7 @@ fn others_see_all_of_it_when_it_is_committed_and_after_a_start() {
     };
     check_all(&store);
     // As after a kill: what the log has must be found.
-    let copy = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(folder.path()).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-    }
+    let copy = copy(folder.path());
     std::fs::write(copy.path().join("spill-00000000000000ff"), b"of nobody").unwrap();
     let started = Store::open(&options(copy.path())).unwrap();
     assert_eq!(spill_files(copy.path()), 2);
@@ -231,7 +245,7 @@ fn the_file_is_gone_with_a_transaction_that_is_rolled_back() {
 }
 
 #[test]
-fn one_that_has_spilled_is_not_prepared_and_one_that_stays_in_memory_is() {
+fn one_that_has_spilled_is_only_prepared_if_it_was_to_be() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&options(folder.path())).unwrap();
     let (space, place) = (space_of(&store), space_of(&store));
@@ -239,14 +253,142 @@ fn one_that_has_spilled_is_not_prepared_and_one_that_stays_in_memory_is() {
     write(&mut work, space, b'a', &mut Rows::new());
     let refused = work.prepare((place, b"x"), b"label").err().unwrap();
     assert!(matches!(refused, Error::TransactionTooLarge { .. }));
+    assert_eq!(spill_files(folder.path()), 0);
+}
+
+/// Some rows that are there, and a transaction with a savepoint that changes them all, prepared.
+fn prepared(
+    store: &Store,
+    (space, place): (SpaceId, SpaceId),
+) -> (Rows, Rows, PreparedTransaction) {
+    let mut before = Rows::new();
     let mut work = store.begin();
-    work.stay_in_memory();
-    let mut rows = Rows::new();
-    write(&mut work, space, b'a', &mut rows);
-    assert!(!work.has_spilled());
-    let prepared = work.prepare((place, b"x"), b"label").unwrap();
-    assert!(prepared.commit().is_ok());
-    check_snapshot(&store.snapshot(), space, &rows);
+    work.may_be_prepared();
+    write(&mut work, space, b'a', &mut before);
+    work.commit().unwrap().wait().unwrap();
+    let mut after = before.clone();
+    let mut work = store.begin();
+    work.may_be_prepared();
+    write(&mut work, space, b'b', &mut after);
+    let savepoint = work.savepoint();
+    write(&mut work, space, b'c', &mut Rows::new());
+    work.rollback_to(savepoint);
+    work.put(space, &key(7), b"last");
+    after.insert(7, b"last".to_vec());
+    assert!(work.has_spilled());
+    (
+        before,
+        after,
+        work.prepare((place, b"x"), b"label").unwrap(),
+    )
+}
+
+fn recovered(store: &Store, place: SpaceId) -> Option<PreparedTransaction> {
+    let mut found = store.recover_prepared(place, b"").unwrap();
+    assert!(found.len() <= 1);
+    found.pop()
+}
+
+#[test]
+fn a_prepared_one_that_has_spilled_is_there_after_a_start_and_commits_or_goes() {
+    for commits in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&options(folder.path())).unwrap();
+        let spaces @ (space, place) = (space_of(&store), space_of(&store));
+        let (before, after, txn) = prepared(&store, spaces);
+        check_snapshot(&store.snapshot(), space, &before);
+        // Both files, that of the commit and that of what is prepared.
+        assert_eq!(prepared_files(folder.path()), 2);
+        let killed = copy(folder.path());
+        let killed_file = killed.path().join("prepared-00000000ffffffff");
+        std::fs::write(&killed_file, b"of one that was never prepared").unwrap();
+        drop(txn);
+        store.close().unwrap();
+        // The tree has the commit.
+        assert_eq!(prepared_files(folder.path()), 1);
+        for folder in [folder.path(), killed.path()] {
+            // A start more, at which nobody asks for it.
+            Store::open(&options(folder)).unwrap().close().unwrap();
+            let store = Store::open(&options(folder)).unwrap();
+            check_snapshot(&store.snapshot(), space, &before);
+            let txn = recovered(&store, place).unwrap();
+            assert_eq!(txn.label(), b"label");
+            assert!(!killed_file.exists() || folder != killed.path());
+            store.checkpoint().unwrap();
+            check_snapshot(&store.snapshot(), space, &before);
+            let mut other = store.begin();
+            let locked = other.lock(space, &key(7), LockMode::Exclusive, Wait::NoWait);
+            assert!(locked.is_ok(), "rows that nobody locked aren't");
+            drop(other);
+            assert_eq!(prepared_files(folder), 1);
+            let wanted = match commits {
+                true => {
+                    assert!(txn.commit().is_ok());
+                    &after
+                }
+                false => {
+                    assert!(txn.rollback().is_ok());
+                    assert_eq!(prepared_files(folder), 0);
+                    &before
+                }
+            };
+            check_snapshot(&store.snapshot(), space, wanted);
+            // As after a kill, before a checkpoint and behind it.
+            let killed = copy(folder);
+            let started = Store::open(&options(killed.path())).unwrap();
+            assert!(recovered(&started, place).is_none());
+            check_snapshot(&started.snapshot(), space, wanted);
+            started.close().unwrap();
+            store.checkpoint().unwrap();
+            check_snapshot(&store.snapshot(), space, wanted);
+            assert_eq!(prepared_files(folder), 0);
+            store.close().unwrap();
+            let started = Store::open(&options(folder)).unwrap();
+            assert!(recovered(&started, place).is_none());
+            check_snapshot(&started.snapshot(), space, wanted);
+        }
+    }
+}
+
+#[test]
+fn a_rollback_of_a_prepared_one_outlives_a_kill_as_its_file_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.flush = FlushPolicy::new(Flush::EachSecond);
+    let store = Store::open(&options).unwrap();
+    let spaces @ (space, place) = (space_of(&store), space_of(&store));
+    let (before, _, txn) = prepared(&store, spaces);
+    store.checkpoint().unwrap();
+    assert!(txn.rollback().is_ok());
+    assert_eq!(prepared_files(folder.path()), 0);
+    let killed = copy(folder.path());
+    let started = Store::open(&Options {
+        location: porpoise_storage::Location::Path(killed.path().into()),
+        ..options.clone()
+    });
+    let started = started.unwrap();
+    assert!(recovered(&started, place).is_none());
+    check_snapshot(&started.snapshot(), space, &before);
+}
+
+#[test]
+fn a_prepared_one_whose_file_is_lost_is_forgotten_where_that_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let spaces @ (space, place) = (space_of(&store), space_of(&store));
+    let (before, _, txn) = prepared(&store, spaces);
+    drop(txn);
+    store.close().unwrap();
+    let into = tempfile::tempdir().unwrap();
+    let found = salvage(folder.path(), &options(into.path()), |_| {}).unwrap();
+    assert!(found.is_whole(), "{found:?}");
+    let store = Store::open(&options(into.path())).unwrap();
+    assert!(store.recover_prepared(place, b"").is_err());
+    let lost = store.forget_lost_prepared(place, b"").unwrap();
+    assert_eq!(lost, [Box::from(*b"x")]);
+    assert!(recovered(&store, place).is_none());
+    check_snapshot(&store.snapshot(), space, &before);
+    assert!(store.forget_lost_prepared(place, b"").unwrap().is_empty());
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use porpoise_engine::index_repair::{RepairedTable, repair_indexes};
-use porpoise_engine::{Engine, EngineOptions, Error, Result};
-use porpoise_storage::{Location, Options, Salvage, SavedSpace, SpaceId, salvage};
+use porpoise_engine::{Engine, EngineOptions, Error, Result, forget_lost_branches};
+use porpoise_storage::{Location, Options, Salvage, SavedSpace, SpaceId, Store, salvage};
 
 /// How far [`recover`] has come.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ pub fn recover(
             into.display()
         )));
     }
-    let salvage = salvage(from, &Options::path(into), |at| {
+    let mut salvage = salvage(from, &Options::path(into), |at| {
         progress(RecoveryProgress::Saving {
             part: at.spaces_done + 1,
             parts: at.spaces,
@@ -73,6 +73,20 @@ pub fn recover(
         });
     })
     .map_err(|error| refused(error.to_string()))?;
+    let branches = Store::open(&Options::path(into)).and_then(|store| {
+        let lost = forget_lost_branches(&store)?;
+        store.close()?;
+        Ok(lost)
+    });
+    match branches {
+        Ok(branches) => salvage.losses.extend(branches.iter().map(|xid| {
+            let name = String::from_utf8_lossy(&xid.gtrid);
+            format!("the prepared XA transaction '{name}', whose writes had not all been in memory")
+        })),
+        Err(error) => salvage
+            .losses
+            .push(format!("prepared XA transactions: {error}")),
+    }
     let opened = Engine::open(EngineOptions {
         location: Location::Path(into.to_path_buf()),
         variables: Vec::new(),

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use porpoise_lab::Peer;
 use porpoise_lab::growth::{self, GrowthPlan};
 
 use super::{Failure, serving, temporary_folder};
@@ -53,16 +52,7 @@ pub struct GrowthOptions {
 const MEMORY_MIN_MIB: u64 = 256;
 
 pub fn measure(options: &GrowthOptions) -> Result<(), Failure> {
-    if let Some(Some(_)) = &options.peer {
-        return Err(
-            "a server that runs already can't be killed and started again: --peer without \
-                    a URL starts a MariaDB"
-                .into(),
-        );
-    }
-    if options.peer.is_some() && !Peer::is_installed() {
-        return Err("MariaDB (mariadbd), to measure beside, is not installed".into());
-    }
+    let peer = serving::has_startable_peer(options.peer.as_ref())?;
     let stop = serving::ends_when_asked()?;
     if let Some(output) = &options.output {
         std::fs::create_dir_all(output)
@@ -78,7 +68,7 @@ pub fn measure(options: &GrowthOptions) -> Result<(), Failure> {
         clients: options.clients,
         duration: Duration::from_secs(options.seconds),
         idle: Duration::from_secs(options.idle),
-        peer: options.peer.is_some(),
+        peer,
         stop,
         ..GrowthPlan::default()
     };

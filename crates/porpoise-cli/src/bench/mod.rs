@@ -3,8 +3,9 @@
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
 //! beside its ratio to the peer's, if there is one. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`transfers`],
-//! [`programs`], [`growth`], [`queries`] and [`costs`] are experiments of their own.
+//! [`programs`], [`growth`], [`bulk`], [`queries`] and [`costs`] are experiments of their own.
 
+mod bulk;
 mod ceiling;
 mod connect;
 mod costs;
@@ -101,6 +102,9 @@ enum Experiment {
     Programs(programs::ProgramsOptions),
     /// Measure a table that grows beyond the cache: rates, sizes, memory, start and recovery
     Growth(growth::GrowthOptions),
+    /// Measure statements that go through a whole table, cold and warm, and bulk changes, beside
+    /// MariaDB
+    Bulk(bulk::BulkOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -119,6 +123,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Transfers(options)) => transfers::measure(options),
         Some(Experiment::Programs(options)) => programs::measure(options),
         Some(Experiment::Growth(options)) => growth::measure(options),
+        Some(Experiment::Bulk(options)) => bulk::measure(options),
     };
     match measured {
         Ok(()) => {

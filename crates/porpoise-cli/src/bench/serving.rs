@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use porpoise_lab::serving::{Serving, routes_to};
-use porpoise_lab::{Target, Way};
+use porpoise_lab::{Peer, Target, Way};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Failure;
@@ -34,6 +34,19 @@ pub(super) fn targets(
         targets.push(Target::at(way.to_string(), options).compared_with(beside));
     }
     Ok(targets)
+}
+
+/// Whether a MariaDB is to be measured beside, for experiments that start it again and again.
+pub(super) fn has_startable_peer(peer: Option<&Option<String>>) -> Result<bool, Failure> {
+    match peer {
+        None => Ok(false),
+        Some(Some(_)) => Err(
+            "a server that runs already can't be killed and started again: --peer without              a URL starts a MariaDB"
+                .into(),
+        ),
+        Some(None) if Peer::is_installed() => Ok(true),
+        Some(None) => Err("MariaDB (mariadbd), to measure beside, is not installed".into()),
+    }
 }
 
 /// Who is asked to end takes the servers along: this becomes true, and the second time ends the

@@ -3,20 +3,21 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use porpoise_lab::Results;
 
 use super::Failure;
 
 #[derive(Args)]
+#[command(group = ArgGroup::new("form").required(true).multiple(true))]
 pub struct ExportOptions {
     /// The folder of the results
     results: PathBuf,
     /// Write each table as a CSV file into this folder
-    #[arg(long, value_name = "FOLDER", required_unless_present = "sysbench")]
+    #[arg(long, value_name = "FOLDER", group = "form")]
     csv: Option<PathBuf>,
     /// Print each run as sysbench reports one
-    #[arg(long)]
+    #[arg(long, group = "form")]
     sysbench: bool,
 }
 

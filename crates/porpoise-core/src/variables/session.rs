@@ -145,6 +145,8 @@ pub struct SessionVars {
     pub min_examined_row_limit: u64,
     /// `sql_log_off`: the general log is not told of this session.
     pub general_log_off: bool,
+    /// `innodb_parallel_read_threads`: how many threads read rows for one scan.
+    pub innodb_parallel_read_threads: u64,
     /// `histogram_generation_max_mem_size`, in bytes.
     pub histogram_generation_max_mem_size: u64,
     /// 0: no limit.
@@ -255,6 +257,7 @@ impl SessionVars {
             long_query_time_us: 10_000_000,
             min_examined_row_limit: 0,
             general_log_off: false,
+            innodb_parallel_read_threads: 4,
             histogram_generation_max_mem_size: 20_000_000,
             max_execution_time_ms: 0,
             wait_timeout_s: 28_800,

@@ -544,6 +544,9 @@ pub static VARIABLES: &[Variable] = &[
         "16384",
         ReadOnly,
     ),
+    applied("innodb_parallel_read_threads", int(1, 256), "4", |s, v| {
+        s.innodb_parallel_read_threads = unsigned(v)
+    }),
     row("innodb_print_all_deadlocks", Global, Bool, "0", ReadOnly),
     row("innodb_read_only", Global, Bool, "0", DefaultAtStart),
     row(

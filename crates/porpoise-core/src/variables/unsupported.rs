@@ -186,7 +186,6 @@ const VALUES: &[&str] = &[
     "innodb_online_alter_log_max_size",
     "innodb_open_files",
     "innodb_page_cleaners",
-    "innodb_parallel_read_threads",
     "innodb_purge_batch_size",
     "innodb_purge_rseg_truncate_frequency",
     "innodb_purge_threads",

@@ -43,11 +43,11 @@ pub(crate) struct TransactionState {
     pub tables: HeldTables<TableState>,
 }
 
-/// Begins a storage transaction. What a branch writes stays in memory until it is prepared.
+/// Begins a storage transaction.
 fn begin_storage(shared: &Shared, state: &SessionState, is_branch: bool) -> SessionTransaction {
     let mut storage = SessionTransaction::begin(shared, state);
     if is_branch {
-        storage.stay_in_memory();
+        storage.may_be_prepared();
     }
     storage
 }

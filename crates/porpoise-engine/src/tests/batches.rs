@@ -11,12 +11,12 @@ const NONE: &str = "18446744073709551615";
 
 /// An answer's rows, or its error, and the warnings.
 #[derive(Debug, PartialEq)]
-struct Answer {
-    rows: Result<Vec<String>, String>,
-    warnings: Vec<String>,
+pub(super) struct Answer {
+    pub rows: Result<Vec<String>, String>,
+    pub warnings: Vec<String>,
 }
 
-fn answer(db: &mut Db, batches_from: &str, sql: &str) -> Answer {
+pub(super) fn answer(db: &mut Db, batches_from: &str, sql: &str) -> Answer {
     db.run(&format!("SET batch_scan_min_rows = {batches_from}"));
     let rows = db
         .try_rows(sql)
@@ -136,7 +136,7 @@ fn row(numbers: &mut Numbers, id: usize) -> String {
     format!("({})", values.join(","))
 }
 
-fn insert(db: &mut Db, numbers: &mut Numbers, ids: std::ops::Range<usize>) {
+pub(super) fn insert(db: &mut Db, numbers: &mut Numbers, ids: std::ops::Range<usize>) {
     let rows: Vec<String> = ids.map(|id| row(numbers, id)).collect();
     let columns = "id,b,u,s,t,i,m,n,w,z,f,g,d,dt,c,v,x,y,e,ts,ye";
     db.run(&format!(
@@ -147,7 +147,7 @@ fn insert(db: &mut Db, numbers: &mut Numbers, ids: std::ops::Range<usize>) {
 
 /// A table whose rows are of several ages, in the tree, in memory and not committed: the session is
 /// in a transaction that has changed some.
-fn database(seed: u64) -> (Db, Numbers) {
+pub(super) fn database(seed: u64) -> (Db, Numbers) {
     let mut numbers = Numbers(seed);
     let mut db = Db::new();
     db.run("SET sql_mode = ''");
@@ -170,7 +170,7 @@ fn database(seed: u64) -> (Db, Numbers) {
 }
 
 /// Makes expressions.
-struct Expressions<'n>(&'n mut Numbers);
+pub(super) struct Expressions<'n>(pub &'n mut Numbers);
 
 impl Expressions<'_> {
     fn column(&mut self) -> String {
@@ -191,7 +191,7 @@ impl Expressions<'_> {
                 _ => self.column(),
             };
         }
-        match self.0.below(16) {
+        match self.0.below(17) {
             0..9 => {
                 let op = self
                     .0
@@ -211,12 +211,24 @@ impl Expressions<'_> {
                 self.number(depth - 1),
                 self.number(depth - 1)
             ),
-            14 => format!(
-                "CASE WHEN {} THEN {} ELSE {} END",
-                self.condition(depth - 1),
-                self.number(depth - 1),
-                self.number(depth - 1)
-            ),
+            14 => {
+                let otherwise = match self.0.below(3) {
+                    0 => String::new(),
+                    1 => "ELSE NULL".into(),
+                    _ => format!("ELSE {}", self.number(depth - 1)),
+                };
+                format!(
+                    "CASE WHEN {} THEN {} WHEN {} THEN {} {otherwise} END",
+                    self.condition(depth - 1),
+                    self.number(depth - 1),
+                    self.condition(depth - 1),
+                    self.number(depth - 1),
+                )
+            }
+            15 => {
+                let part = self.0.one_of(&["YEAR", "MONTH", "DAY", "DAYOFMONTH"]);
+                format!("{part}({})", self.0.one_of(&MOMENTS))
+            }
             _ => self.condition(depth - 1),
         }
     }
@@ -321,10 +333,17 @@ impl Expressions<'_> {
         };
         let functions = ["SUM", "AVG", "MIN", "MAX", "COUNT", "STDDEV_POP", "BIT_OR"];
         let function = self.0.one_of(&functions);
-        let last = self
-            .0
-            .one_of(&["COUNT(DISTINCT s)", "SUM(1)", "ANY_VALUE(id)", "COUNT(i)"]);
-        let last = if self.0.below(6) == 0 {
+        let last = self.0.one_of(&[
+            "COUNT(DISTINCT s)",
+            "COUNT(DISTINCT v)",
+            "SUM(DISTINCT i)",
+            "MAX(DISTINCT m)",
+            "GROUP_CONCAT(DISTINCT e)",
+            "SUM(1)",
+            "ANY_VALUE(id)",
+            "COUNT(i)",
+        ]);
+        let last = if self.0.below(3) == 0 {
             last
         } else {
             "COUNT(u)"
@@ -340,9 +359,63 @@ impl Expressions<'_> {
         }
     }
 
-    fn query(&mut self) -> String {
+    /// A join of the table with itself. What it is joined on has no index, or many equal values.
+    fn join(&mut self) -> String {
+        let keys = [
+            ["i", "s"],
+            ["b", "i"],
+            ["u", "t"],
+            ["t", "u"],
+            ["m", "n"],
+            ["s", "u"],
+            ["v", "c"],
+            ["d", "d2"],
+            ["dt", "dt"],
+            ["f", "g"],
+            ["x", "x"],
+            ["b + 1", "b"],
+        ];
+        let [left, right] = keys[self.0.below(keys.len())];
+        let (condition, inner) = (self.condition_clause(), self.condition_clause());
+        let both = self.0.below(3) == 0;
+        let (and, second) = match both {
+            true => (" AND e <=> j2 AND ye > jy", ", e AS j2, ye AS jy"),
+            false => ("", ""),
+        };
+        let inner = format!(
+            "(SELECT id AS jid, {right} AS j, v AS jv, m AS jm{second} FROM t AS u{inner}) AS o"
+        );
+        match self.0.below(5) {
+            0 => format!(
+                "SELECT COUNT(*), SUM(id) FROM t WHERE {left} {} (SELECT {right} FROM t AS u)",
+                self.0.one_of(&["IN", "NOT IN"])
+            ),
+            1 => format!(
+                "SELECT id, jid FROM t LEFT JOIN {inner} ON {left} = j{and}{condition} LIMIT {}",
+                1 + self.0.below(700)
+            ),
+            2 => format!(
+                "SELECT id, s, jid, jv FROM t JOIN {inner} ON {left} = j AND id < 40{and}{condition}"
+            ),
+            kind => format!(
+                "SELECT COUNT(*), SUM(id), SUM(jid), MIN(jv), MAX(jm) FROM t {}JOIN {inner}
+                 ON {left} = j{and}{condition}",
+                if kind == 3 { "LEFT " } else { "" }
+            ),
+        }
+    }
+
+    pub fn query(&mut self) -> String {
+        match self.0.below(9) {
+            7..9 => self.join(),
+            kind => self.query_of(kind),
+        }
+    }
+
+    /// One of one table: of an aggregate (below 3), of groups (below 5) or of rows.
+    pub fn query_of(&mut self, kind: usize) -> String {
         let condition = self.condition_clause();
-        match self.0.below(7) {
+        match kind {
             0..3 => format!("SELECT {} FROM t{condition}", self.aggregates()),
             3..5 => {
                 let keys = [
@@ -492,8 +565,8 @@ fn rows_examined_and_measured_are_those_of_row_by_row() {
     }
 }
 
-#[test]
-fn a_scan_in_batches_ends_with_its_statement() {
+/// A table `t` of twenty thousand rows, with 0 to 99 in `a`.
+fn twenty_thousand_rows() -> Db {
     let mut db = Db::new();
     db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
     db.run("SET cte_max_recursion_depth = 50000");
@@ -501,6 +574,12 @@ fn a_scan_in_batches_ends_with_its_statement() {
         "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
          SELECT i, i % 100 FROM n",
     );
+    db
+}
+
+#[test]
+fn a_scan_in_batches_ends_with_its_statement() {
+    let mut db = twenty_thousand_rows();
     db.run("SET batch_scan_min_rows = 0, max_execution_time = 200");
     let begun = Instant::now();
     let slow = "SELECT COUNT(*) FROM t x JOIN t y ON y.a + x.a = 300 JOIN t z ON z.a + y.a = 5";
@@ -526,13 +605,7 @@ fn peak(db: &Db, batches_from: &str, sql: &str) -> u64 {
 
 #[test]
 fn vectors_are_charged_to_the_statement() {
-    let mut db = Db::new();
-    db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
-    db.run("SET cte_max_recursion_depth = 50000");
-    db.run(
-        "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
-         SELECT i, i % 100 FROM n",
-    );
+    let mut db = twenty_thousand_rows();
     let sums = (1..=300).map(|factor| format!("SUM(a * {factor})"));
     let sql = format!("SELECT {} FROM t", sums.collect::<Vec<_>>().join(", "));
     let vectors = 300 * 1024 * size_of::<i64>() as u64;
@@ -609,4 +682,48 @@ fn long_values_that_are_not_in_the_tree_are_read_between_batches() {
     is_the_same(&mut db, "SELECT id, a FROM t WHERE a <> 5 ORDER BY id DESC");
     db.engine.shared.store.checkpoint().expect("written");
     assert_eq!(is_the_same(&mut db, sql), in_memory);
+}
+
+#[test]
+fn neighbours_that_look_one_key_up_find_its_row() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE u (id INT PRIMARY KEY, c INT UNIQUE, v INT, long_text TEXT)");
+    db.run(
+        "INSERT INTO u VALUES (1, 10, 1, 'a'), (2, 20, 2, REPEAT('b', 3000)), (4, 40, NULL, 'c')",
+    );
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, k INT, x INT)");
+    db.run(
+        "INSERT INTO t VALUES (1,1,0),(2,1,1),(3,1,0),(4,2,5),(5,2,2),(6,2,2),(7,3,0),(8,3,0),
+         (9,1,1),(10,NULL,0),(11,NULL,0),(12,1,1),(13,4,0),(14,4,1),(15,3,1),(16,2,1)",
+    );
+    let is_found_by_scanning = |db: &mut Db| {
+        for join in ["JOIN", "LEFT JOIN"] {
+            for on in [
+                "u.id = k",
+                "u.id = k AND v <> x",
+                "c = k * 10",
+                "c = k * 10 AND v <> x",
+            ] {
+                let by = |hint: &str| {
+                    format!(
+                        "SELECT t.id, u.id, v, LENGTH(long_text), c FROM t {join} u {hint} ON {on}
+                         ORDER BY t.id"
+                    )
+                };
+                let expected = db.rows(&by("IGNORE INDEX (PRIMARY, c)"));
+                assert!(expected.len() >= 4, "{join} {on}");
+                assert_eq!(
+                    db.rows(&by("FORCE INDEX (PRIMARY, c)")),
+                    expected,
+                    "{join} {on}"
+                );
+            }
+        }
+    };
+    is_found_by_scanning(&mut db);
+    db.run("BEGIN");
+    is_found_by_scanning(&mut db);
+    db.run("UPDATE u SET v = v + 1");
+    db.run("DELETE FROM u WHERE id = 4");
+    is_found_by_scanning(&mut db);
 }

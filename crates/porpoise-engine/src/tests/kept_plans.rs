@@ -39,10 +39,15 @@ fn a_result_is_as_long_as_its_column_is_said_to_be() {
         "SELECT CONVERT(TRUNCATE(REPEAT('9', 65) + 0.0, 64) USING utf32)",
         "SELECT CONVERT(TRUNCATE(99999999999999999999999999999999999999999999999999999999999999999, 64) USING latin1)",
         "SELECT UNHEX(CAST(TIMESTAMP'2038-01-19 03:14:07.999999' AS FLOAT))",
+        "SELECT WEIGHT_STRING(REVERSE(1 / TIMESTAMP'2024-03-31 02:30:00' / 1e0))",
+        "SELECT LEFT(REGEXP_REPLACE(REPEAT('é', 70000), x'7F000001', 0), 1)",
+        "SELECT LEFT(REGEXP_SUBSTR(REPEAT('é', 70000), x'2E'), 1)",
     ] {
         let (said, longest) = db.lengths(query);
         assert!(longest <= said, "{query}: {longest} of {said}");
     }
+    let (said, _) = db.lengths("SELECT UNHEX(CAST(REPEAT('ab', 500) AS CHAR(4)))");
+    assert_eq!(said, 2);
 }
 
 /// A column that is called by a literal has another name in the next text.

@@ -25,6 +25,7 @@ mod lock_escalation;
 mod lower_case_names;
 mod metadata;
 mod nesting;
+mod parallel_scans;
 mod read_uncommitted;
 mod show;
 mod spill;

@@ -1,15 +1,15 @@
 //! Conditions: what is true, false or unknown of each row of a batch.
 
 use porpoise_core::error::Result;
-use porpoise_expr::{Comparison, Domain, EvalContext, Expr, ExprKind};
+use porpoise_expr::{Comparison, Domain, Expr, ExprKind};
 use porpoise_types::vector::{Elements, Kind};
 use porpoise_types::{Collation, RowLayout, Value, cancel, try_like};
 
+use super::evaluator::Evaluator;
 use super::kernels::{Operand, Truth, compared, either_null, null_safe, unknown_where};
 use super::program::{Program, Register, Vectors, power};
-use super::{load_row, silently};
+use super::silently;
 use crate::Exec;
-use crate::condition::truth;
 
 pub(super) enum Condition<'p> {
     Compare {
@@ -52,6 +52,9 @@ pub(super) enum Order {
     Texts(Collation),
 }
 
+/// How deep a condition may be that is computed on other threads' stacks.
+const DETACHED_LEVELS_MAX: usize = 64;
+
 impl<'p> Condition<'p> {
     /// The condition that an expression is, over registers of the program, to which what it needs is
     /// added. The expression must be repeatable.
@@ -62,6 +65,11 @@ impl<'p> Condition<'p> {
     ) -> Condition<'p> {
         let compiled = program.attempt(|program| Condition::of_loops(program, exec, expr));
         compiled.unwrap_or(Condition::Row(expr))
+    }
+
+    /// Whether a register is not NULL.
+    pub(super) fn is_not_null(register: Register) -> Condition<'p> {
+        Condition::Not(Box::new(Condition::IsNull(register)))
     }
 
     /// Whether loops compute a part of it.
@@ -75,6 +83,62 @@ impl<'p> Condition<'p> {
             Condition::Xor(operands) => operands.iter().any(Condition::has_loops),
             _ => true,
         }
+    }
+
+    /// The same without what it borrows of the plan; `None` where the row evaluator computes a part, or
+    /// where it is too deep for the stack of a thread that isn't a statement's.
+    pub(super) fn detached(&self) -> Option<Condition<'static>> {
+        self.detached_within(DETACHED_LEVELS_MAX)
+    }
+
+    fn detached_within(&self, levels: usize) -> Option<Condition<'static>> {
+        let below = levels.checked_sub(1)?;
+        let all = |operands: &[Condition<'p>]| {
+            let operands = operands.iter();
+            let operands = operands.map(|operand| operand.detached_within(below));
+            operands.collect::<Option<Vec<_>>>()
+        };
+        Some(match self {
+            Condition::Compare { op, operands, by } => Condition::Compare {
+                op: *op,
+                operands: *operands,
+                by: *by,
+            },
+            Condition::In {
+                operand,
+                values,
+                has_null,
+            } => Condition::In {
+                operand: *operand,
+                values: values.clone(),
+                has_null: *has_null,
+            },
+            Condition::IsNull(operand) => Condition::IsNull(*operand),
+            Condition::Like {
+                text,
+                pattern,
+                escape,
+                collation,
+            } => Condition::Like {
+                text: *text,
+                pattern: pattern.clone(),
+                escape: *escape,
+                collation: *collation,
+            },
+            Condition::Number(operand) => Condition::Number(*operand),
+            Condition::Not(operand) => Condition::Not(Box::new(operand.detached_within(below)?)),
+            Condition::And(operands) => Condition::And(all(operands)?),
+            Condition::Or(operands) => Condition::Or(all(operands)?),
+            Condition::Xor(operands) => {
+                let [left, right] = &**operands;
+                let operands = [left.detached_within(below)?, right.detached_within(below)?];
+                Condition::Xor(Box::new(operands))
+            }
+            Condition::IsTruth(operand, is) => {
+                Condition::IsTruth(Box::new(operand.detached_within(below)?), *is)
+            }
+            Condition::Row(_) => return None,
+        })
     }
 
     fn of_loops(
@@ -193,7 +257,7 @@ impl<'p> Condition<'p> {
     /// 1317.
     pub(super) fn truths(
         &self,
-        exec: &mut Exec<'_>,
+        by: &mut dyn Evaluator,
         program: &Program<'_>,
         layout: &RowLayout,
         rows: &[&[u8]],
@@ -201,7 +265,7 @@ impl<'p> Condition<'p> {
         wanted: Option<&[bool]>,
     ) -> Result<Option<Vec<Truth>>> {
         let mut of = |operand: &Condition<'_>, wanted: Option<&[bool]>| {
-            operand.truths(exec, program, layout, rows, vectors, wanted)
+            operand.truths(by, program, layout, rows, vectors, wanted)
         };
         Ok(match self {
             Condition::Compare { op, operands, by } => {
@@ -283,7 +347,7 @@ impl<'p> Condition<'p> {
                 let mut truths = Vec::with_capacity(rows.len());
                 for (row, text) in texts.iter().enumerate() {
                     let matches = is_wanted(row) && {
-                        let check = || exec.check_interrupt();
+                        let check = || by.check_interrupt();
                         try_like(text, pattern, *escape, *collation, check)?
                     };
                     truths.push(Truth::of(matches));
@@ -299,9 +363,9 @@ impl<'p> Condition<'p> {
                         truths.push(Truth::Unknown);
                         continue;
                     }
-                    exec.check_interrupt()?;
-                    load_row(exec, program.slot, row);
-                    match silently(exec, |exec| truth(expr, exec)) {
+                    by.check_interrupt()?;
+                    by.load(program.slot, row);
+                    match by.truth(expr) {
                         Some(truth) => truths.push(Truth::from_option(truth)),
                         None => return Ok(None),
                     }

@@ -2,8 +2,10 @@
 
 use porpoise_core::error::Result;
 use porpoise_expr::{Expr, SlotId};
+use porpoise_types::RowLayout;
 
 use super::condition::Condition;
+use super::evaluator::Evaluator;
 use super::is_repeatable;
 use super::kernels::Truth;
 use super::program::Program;
@@ -43,6 +45,30 @@ impl<'p> Filter<'p> {
         conditions.any(|(_, condition)| condition.has_loops())
     }
 
+    /// Whether there are no conditions.
+    pub(super) fn is_empty(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
+    /// The same without what it borrows of the plan, for another thread; `None` where the row
+    /// evaluator computes a part. Nothing is charged for it.
+    pub(crate) fn detached(&self) -> Option<Filter<'static>> {
+        let conditions = self.conditions.iter();
+        let conditions = conditions.map(|(program, condition)| {
+            let condition = condition.detached()?;
+            Some((program.detached()?, condition))
+        });
+        Some(Filter {
+            conditions: conditions.collect::<Option<_>>()?,
+        })
+    }
+
+    /// What the vectors of a batch take at most, in bytes.
+    pub(super) fn vectors_bytes(&self) -> usize {
+        let programs = self.conditions.iter().map(|(program, _)| program);
+        programs.map(Program::vectors_bytes).sum()
+    }
+
     /// Leaves the rows that pass, and their numbers. `false`: something is out of the ordinary, and
     /// nothing has happened.
     ///
@@ -50,18 +76,17 @@ impl<'p> Filter<'p> {
     /// 1317.
     pub(crate) fn run(
         &self,
-        exec: &mut Exec<'_>,
+        by: &mut dyn Evaluator,
+        layout: &RowLayout,
         rows: &mut Vec<&[u8]>,
         numbers: &mut Vec<u32>,
     ) -> Result<bool> {
-        let layouts = exec.layouts;
         for (program, condition) in &self.conditions {
             if rows.is_empty() {
                 break;
             }
-            let layout = &*layouts[program.slot.0 as usize].layout;
-            let truths = match program.run(exec, layout, rows)? {
-                Some(vectors) => condition.truths(exec, program, layout, rows, &vectors, None)?,
+            let truths = match program.run(by, layout, rows)? {
+                Some(vectors) => condition.truths(by, program, layout, rows, &vectors, None)?,
                 None => None,
             };
             let Some(truths) = truths else {

@@ -1,23 +1,22 @@
-//! The keys of groups and the arguments of aggregates, for a batch of rows.
+//! What a grouping needs of a batch of rows: keys, and the arguments of aggregates.
 
 use std::ops::Range;
 
 use porpoise_core::error::Result;
 use porpoise_expr::aggregate::{Accumulator, Aggregate};
 use porpoise_expr::{Expr, SlotId};
+use porpoise_types::RowLayout;
 use porpoise_types::vector::{ElementSlice, Kind, VectorSlice};
-use porpoise_types::{KeyBuf, RowLayout};
 
 use super::ROWS_MAX;
+use super::evaluator::Evaluator;
+use super::keys::KeyProgram;
 use super::program::{Program, Register, Vectors};
 use crate::Exec;
-use crate::eval::append_key;
 
 /// What a grouping computes of a batch.
 pub(crate) struct GroupProgram<'p> {
-    keys: Program<'p>,
-    /// Each key's expression, and its vector.
-    key_registers: Vec<(&'p Expr, Register)>,
+    keys: KeyProgram<'p>,
     arguments: Program<'p>,
     /// Each aggregate's argument; `None` for one that takes none.
     argument_registers: Vec<Option<Register>>,
@@ -26,11 +25,8 @@ pub(crate) struct GroupProgram<'p> {
 /// The arguments of aggregates for some rows.
 pub(crate) struct Arguments<'r>(Vectors<'r>);
 
-/// The keys of groups for some rows.
-pub(crate) struct Keys<'r>(Vectors<'r>);
-
 /// What an aggregate without arguments gets.
-const NOTHING: [i64; ROWS_MAX] = [0; ROWS_MAX];
+pub(super) const NOTHING: [i64; ROWS_MAX] = [0; ROWS_MAX];
 
 impl<'p> GroupProgram<'p> {
     /// `None` where something can't be computed in batches, nothing is gained by it, or the vectors
@@ -42,22 +38,17 @@ impl<'p> GroupProgram<'p> {
         aggregates: &'p [Aggregate],
     ) -> Option<GroupProgram<'p>> {
         let mut program = GroupProgram {
-            keys: Program::new(slot),
-            key_registers: Vec::with_capacity(keys.len()),
+            keys: KeyProgram::compile(exec, slot, keys)?,
             arguments: Program::new(slot),
             argument_registers: Vec::with_capacity(aggregates.len()),
         };
-        for key in keys {
-            let register = program.keys.add(exec, key)?;
-            program.key_registers.push((key, register));
-        }
         for aggregate in aggregates {
-            if aggregate.distinct || !aggregate.function.is_silent {
+            if !aggregate.function.is_silent {
                 return None;
             }
             let register = match &aggregate.arguments[..] {
                 [] => None,
-                [argument] if aggregate.function.name == "COUNT" => {
+                [argument] if aggregate.function.name == "COUNT" && !aggregate.distinct => {
                     Some(program.arguments.add_nulls(exec, argument)?)
                 }
                 [argument] => Some(program.arguments.add(exec, argument)?),
@@ -71,70 +62,55 @@ impl<'p> GroupProgram<'p> {
         is_charged.then_some(program)
     }
 
-    /// The rows' keys; `None`: something is out of the ordinary, and nothing has happened.
-    ///
-    /// # Errors
-    /// 1317.
-    pub(crate) fn keys<'r>(
+    /// The keys' program and their registers, and those of the aggregates' arguments, without what they
+    /// borrow of the plan; `None` where the row evaluator computes a part.
+    pub(super) fn detached(
         &self,
-        exec: &mut Exec<'_>,
-        layout: &'r RowLayout,
-        rows: &[&'r [u8]],
-    ) -> Result<Option<Keys<'r>>> {
-        let registers = self.key_registers.iter().map(|(_, register)| *register);
-        let vectors = outputs(&self.keys, registers, exec, layout, rows)?;
-        Ok(vectors.map(Keys))
+    ) -> Option<(
+        (Program<'static>, Vec<Register>),
+        Program<'static>,
+        Vec<Option<Register>>,
+    )> {
+        let (keys, arguments) = (self.keys.detached()?, self.arguments.detached()?);
+        Some((keys, arguments, self.argument_registers.clone()))
     }
 
-    /// As [`keys`](Self::keys), the aggregates' arguments.
+    /// What makes the keys.
+    pub(crate) fn keys(&self) -> &KeyProgram<'p> {
+        &self.keys
+    }
+
+    /// The aggregates' arguments; `None`: something is out of the ordinary, and nothing has happened.
     ///
     /// # Errors
     /// 1317.
     pub(crate) fn arguments<'r>(
         &self,
-        exec: &mut Exec<'_>,
+        by: &mut dyn Evaluator,
         layout: &'r RowLayout,
         rows: &[&'r [u8]],
     ) -> Result<Option<Arguments<'r>>> {
         let registers = self.argument_registers.iter().flatten().copied();
-        let vectors = outputs(&self.arguments, registers, exec, layout, rows)?;
+        let vectors = self.arguments.outputs(registers, by, layout, rows)?;
         Ok(vectors.map(Arguments))
     }
 
-    /// Replaces `out` by bytes that are the same for two rows only if their keys are: rows of one
-    /// group may have different ones.
-    ///
-    /// # Errors
-    /// 1317.
-    pub(crate) fn key_bytes(
+    /// The arguments of an aggregate for some of the rows.
+    pub(crate) fn argument<'a>(
         &self,
-        exec: &mut Exec<'_>,
-        keys: &Keys<'_>,
-        row: usize,
-        out: &mut KeyBuf,
-    ) -> Result<()> {
-        out.clear();
-        for (expr, register) in &self.key_registers {
-            let Some(vector) = keys.0.vector(*register) else {
-                continue;
-            };
-            let slice = vector.slice(row..row + 1);
-            let is_null = slice.is_null(0);
-            out.push(u8::from(is_null));
-            if is_null {
-                continue;
-            }
-            match slice.elements {
-                ElementSlice::Integers(v) => out.extend_from_slice(&v[0].to_le_bytes()),
-                ElementSlice::Doubles(v) => out.extend_from_slice(&v[0].to_le_bytes()),
-                ElementSlice::Texts(v) => {
-                    out.extend_from_slice(&(v[0].len() as u32).to_le_bytes());
-                    out.extend_from_slice(v[0]);
-                }
-                ElementSlice::Values(v) => append_key(exec, &v[0], &expr.ty, false, out)?,
-            }
+        arguments: &'a Arguments<'_>,
+        rows: Range<usize>,
+        aggregate: usize,
+    ) -> VectorSlice<'a> {
+        let register = self.argument_registers[aggregate];
+        match register.and_then(|register| arguments.0.vector(register)) {
+            Some(vector) => vector.slice(rows),
+            None => VectorSlice {
+                kind: Kind::Int,
+                elements: ElementSlice::Integers(&NOTHING[rows]),
+                nulls: &[],
+            },
         }
-        Ok(())
     }
 
     /// Gives some of the rows to an aggregate.
@@ -149,15 +125,7 @@ impl<'p> GroupProgram<'p> {
         aggregate: usize,
         accumulator: &mut dyn Accumulator,
     ) -> Result<()> {
-        let register = self.argument_registers[aggregate];
-        let slice = match register.and_then(|register| arguments.0.vector(register)) {
-            Some(vector) => vector.slice(rows),
-            None => VectorSlice {
-                kind: Kind::Int,
-                elements: ElementSlice::Integers(&NOTHING[rows]),
-                nulls: &[],
-            },
-        };
+        let slice = self.argument(arguments, rows, aggregate);
         if accumulator.add_vector(slice)? {
             return Ok(());
         }
@@ -166,25 +134,6 @@ impl<'p> GroupProgram<'p> {
         }
         Ok(())
     }
-}
-
-/// Runs a program, and has the constants among its results as vectors.
-fn outputs<'r>(
-    program: &Program<'_>,
-    registers: impl Iterator<Item = Register>,
-    exec: &mut Exec<'_>,
-    layout: &'r RowLayout,
-    rows: &[&'r [u8]],
-) -> Result<Option<Vectors<'r>>> {
-    let Some(mut vectors) = program.run(exec, layout, rows)? else {
-        return Ok(None);
-    };
-    for register in registers {
-        if program.output(&mut vectors, register).is_none() {
-            return Ok(None);
-        }
-    }
-    Ok(Some(vectors))
 }
 
 /// Puts rows of one group side by side, each group's in the order that they came in.

@@ -13,6 +13,17 @@ pub(super) enum Operand<'v, T> {
     Constant(T),
 }
 
+impl<T: Copy> Operand<'_, T> {
+    /// A row's value.
+    #[inline]
+    pub(super) fn get(self, row: usize) -> T {
+        match self {
+            Operand::Vector(values) => values[row],
+            Operand::Constant(value) => value,
+        }
+    }
+}
+
 /// Which rows are NULL where either side is; empty where none is.
 pub(super) fn either_null(left: &[bool], right: &[bool]) -> Vec<bool> {
     match (left.is_empty(), right.is_empty()) {

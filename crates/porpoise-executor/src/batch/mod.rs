@@ -8,7 +8,11 @@
 //! scan       Filter      leaves those that pass: condition by condition, over what is left
 //! group      Program     columns and expressions as vectors, each computed once
 //!            Accumulator::add_vector
+//! hash join  KeyProgram  keys as vectors, looked up one behind the other
 //! ```
+//!
+//! Of a large scan other threads take a part where cores are idle: what they compute of some batches
+//! is given to the groups in the order of the rows ([`units`]).
 //!
 //! A [`Program`] is a list of steps, each of which makes a vector of the vectors before it: columns
 //! are read into vectors ([`RowLayout::read_column`](porpoise_types::RowLayout::read_column)), and
@@ -29,20 +33,30 @@
 //! What the vectors of a batch take at most is charged to the statement as long as its scan lasts.
 //! Where that is more than it may have, rows are gone through one by one.
 
+mod columns;
 mod condition;
+mod evaluator;
 mod filter;
 mod group;
 mod kernels;
+mod keys;
 mod program;
+mod unit;
+mod units;
 
-use porpoise_core::error::Result;
+use porpoise_core::error::{Error, Result};
 use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_planner::plan::SlotLayout;
+use porpoise_storage::Rows;
 
 use crate::{Exec, Row};
 
+pub(crate) use columns::Accumulators;
 pub(crate) use filter::Filter;
 pub(crate) use group::{Arguments, GroupProgram, Partition};
+pub(crate) use keys::{KeyProgram, Keys};
+pub(crate) use units::Units;
+pub use units::units_of_others;
 
 /// How many rows a batch has at most, and about how many bytes.
 pub(crate) const ROWS_MAX: usize = 1024;
@@ -54,6 +68,49 @@ pub(crate) struct Batch<'b> {
     pub slot: SlotId,
     /// Each as the slot's layout has it.
     pub rows: Vec<&'b [u8]>,
+}
+
+/// How many batches a unit of work for other threads has, and about how many bytes.
+const UNIT_BATCHES: usize = 16;
+const UNIT_BYTES: usize = 2 << 20;
+const UNIT_ROWS_MAX: usize = UNIT_BATCHES * ROWS_MAX;
+
+/// What of a stored entry is the row that its slot's layout has; `None`: all of it.
+pub(crate) type RowOf = Option<fn(&[u8]) -> &[u8]>;
+
+/// A scan whose rows are to be had before its conditions were looked at.
+///
+/// Once some were taken, `next` and `next_batch` have none but those that were put back, until that is
+/// ended.
+pub(crate) trait RawRows {
+    /// Whether it has had so many rows that many more are likely to come, all in batches from here on.
+    fn is_large(&mut self, exec: &mut Exec<'_>) -> bool;
+
+    /// The slot, the conditions, and what of an entry is a row; `None` where conditions need the
+    /// session.
+    fn raw(&mut self, exec: &mut Exec<'_>) -> Option<(SlotId, Filter<'static>, RowOf)>;
+
+    /// Replaces `rows` by the next entries; `false` where the next one, if there is one, is to be had
+    /// from `next` only.
+    ///
+    /// # Errors
+    /// As `next`.
+    fn next_raw(&mut self, exec: &mut Exec<'_>, rows: &mut Rows) -> Result<bool>;
+
+    /// Counts rows that were taken: so many were examined, and so many have passed.
+    fn count_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize);
+
+    /// Takes that back, for rows that are put back.
+    fn uncount_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize);
+
+    /// Puts rows back, behind others that were.
+    fn put_back(&mut self, rows: Vec<Rows>);
+
+    /// Whether there are rows that were put back, and neither yielded nor left out yet.
+    fn has_put_back(&mut self) -> bool;
+
+    /// No more are taken. Behind those that were put back come the others, or this error.
+    fn end_raw(&mut self, error: Option<Error>);
 }
 
 /// Whether batches are worth trying: not where most have to be gone through row by row after all.
@@ -78,6 +135,12 @@ impl Tries {
 /// Rows that are longer are copied without what the statement doesn't read of them.
 const WHOLE_BYTES_MAX: usize = 512;
 
+/// Whether a row in its slot has all the bytes that it has where it is stored.
+#[inline]
+pub(crate) fn is_whole(layout: &SlotLayout, bytes: &[u8]) -> bool {
+    layout.kept.is_none() || bytes.len() <= WHOLE_BYTES_MAX
+}
+
 /// Makes a row that is not locked its slot's current one.
 #[inline]
 pub(crate) fn load_row(exec: &mut Exec<'_>, slot: SlotId, bytes: &[u8]) {
@@ -89,7 +152,7 @@ pub(crate) fn load_row(exec: &mut Exec<'_>, slot: SlotId, bytes: &[u8]) {
 #[inline]
 pub(crate) fn put_row(row: &mut Row, layout: &SlotLayout, bytes: &[u8]) {
     match &layout.kept {
-        Some(kept) if bytes.len() > WHOLE_BYTES_MAX => row.set_kept(bytes, layout, kept),
+        Some(kept) if !is_whole(layout, bytes) => row.set_kept(bytes, layout, kept),
         _ => row.set(bytes),
     }
 }

@@ -2,13 +2,14 @@
 
 use porpoise_core::error::Result;
 use porpoise_core::memory::Charge;
-use porpoise_expr::{Arithmetic, CastKind, EvalContext, Expr, ExprKind, SlotId};
+use porpoise_expr::{Arithmetic, CastKind, Expr, ExprKind, SlotId};
 use porpoise_types::vector::{Elements, Kind, Vector};
 use porpoise_types::{DataType, RowLayout, Value};
 
 use super::condition::Condition;
+use super::evaluator::Evaluator;
 use super::kernels::{Operand, Truth, checked, combine, divided, either_null};
-use super::{ROWS_MAX, is_repeatable, load_row, reads, silently};
+use super::{ROWS_MAX, is_repeatable, reads, silently};
 use crate::Exec;
 use crate::eval::Evaluate;
 
@@ -56,8 +57,20 @@ enum Step<'p> {
     Midnight(Register),
     /// How many bytes a text has.
     Length(Register),
+    /// A part of a packed date: what the mask leaves of it once it is shifted.
+    DatePart {
+        date: Register,
+        shift: u32,
+        mask: i64,
+    },
     /// 1, 0 or NULL.
     Truth(Box<Condition<'p>>),
+    /// The value behind the first condition that is true, or the last value, behind which there is
+    /// none; `None` is NULL.
+    Choice {
+        conditions: Vec<Condition<'p>>,
+        values: Vec<Option<Register>>,
+    },
     /// By the row evaluator.
     Row(&'p Expr),
 }
@@ -71,6 +84,17 @@ pub(super) struct Vectors<'r> {
 
 /// The functions that count the bytes of a text.
 const BYTE_LENGTHS: [&str; 2] = ["LENGTH", "OCTET_LENGTH"];
+
+/// The functions that have a part of a date: how far it is shifted in a packed date, and its mask.
+const DATE_PARTS: [(&str, u32, i64); 4] = [
+    ("YEAR", 9, i64::MAX),
+    ("MONTH", 5, 15),
+    ("DAY", 0, 31),
+    ("DAYOFMONTH", 0, 31),
+];
+
+/// The functions that choose the first of their arguments that isn't NULL.
+const FIRST_NOT_NULL: [&str; 2] = ["COALESCE", "IFNULL"];
 
 /// 10 to a power, if it fits.
 pub(super) fn power(digits: u8) -> Option<i64> {
@@ -100,11 +124,27 @@ impl<'p> Program<'p> {
     /// Charges what the vectors of a batch take at most. `false`: the statement may not have so much,
     /// and rows are to be gone through one by one.
     pub(super) fn charge(&mut self, exec: &Exec<'_>) -> bool {
-        let vectors = self.steps.len() * ROWS_MAX * ELEMENT_BYTES_MAX;
         let by_rows = self.steps.iter().any(|step| matches!(step, Step::Row(_)));
         let values = if by_rows { VALUES_BYTES_MAX } else { 0 };
-        let charged = self.charge.set(&exec.session.memory, vectors + values);
-        charged.is_ok()
+        let bytes = self.vectors_bytes() + values;
+        self.charge.set(&exec.session.memory, bytes).is_ok()
+    }
+
+    /// What the vectors of a batch take at most, in bytes.
+    pub(super) fn vectors_bytes(&self) -> usize {
+        self.steps.len() * ROWS_MAX * ELEMENT_BYTES_MAX
+    }
+
+    /// The same without what it borrows of the plan, for another thread; `None` where the row
+    /// evaluator computes a part. Nothing is charged for it.
+    pub(super) fn detached(&self) -> Option<Program<'static>> {
+        let steps = self.steps.iter().map(Step::detached);
+        Some(Program {
+            slot: self.slot,
+            steps: steps.collect::<Option<_>>()?,
+            kinds: self.kinds.clone(),
+            charge: Charge::default(),
+        })
     }
 
     pub(super) fn kind(&self, register: Register) -> Kind {
@@ -228,6 +268,63 @@ impl<'p> Program<'p> {
                 let is_stored = is_text && operand.ty.collation().charset().is_utf8();
                 (is_encoding && is_stored).then(|| self.push(Step::Length(text), Kind::Int))
             }
+            ExprKind::Call {
+                function,
+                arguments,
+            } if FIRST_NOT_NULL.contains(&function.name) => {
+                let mut conditions = Vec::with_capacity(arguments.len());
+                let mut values = Vec::with_capacity(arguments.len() + 1);
+                for argument in arguments {
+                    let value = self.value(exec, argument)?;
+                    if let Some(value) = value {
+                        conditions.push(Condition::is_not_null(value));
+                        values.push(Some(value));
+                    }
+                }
+                values.push(None);
+                self.choice(conditions, values)
+            }
+            ExprKind::Call {
+                function,
+                arguments,
+            } => {
+                let mut parts = DATE_PARTS.iter();
+                let (_, shift, mask) = parts.find(|(name, ..)| *name == function.name)?;
+                let [argument] = &arguments[..] else {
+                    return None;
+                };
+                let date = self.compile(exec, argument)?;
+                let time_bits = match self.kinds[date] {
+                    Kind::Date => 0,
+                    Kind::DateTime => MIDNIGHT_BITS,
+                    _ => return None,
+                };
+                let (shift, mask) = (shift + time_bits, *mask);
+                let is_signed = matches!(
+                    expr.ty,
+                    DataType::Int {
+                        unsigned: false,
+                        ..
+                    }
+                );
+                is_signed.then(|| self.push(Step::DatePart { date, shift, mask }, Kind::Int))
+            }
+            ExprKind::Case {
+                branches,
+                otherwise,
+            } => {
+                let mut conditions = Vec::with_capacity(branches.len());
+                let mut values = Vec::with_capacity(branches.len() + 1);
+                for (condition, value) in branches {
+                    conditions.push(Condition::compile(self, exec, condition));
+                    values.push(self.value(exec, value)?);
+                }
+                values.push(match otherwise {
+                    Some(value) => self.value(exec, value)?,
+                    None => None,
+                });
+                self.choice(conditions, values)
+            }
             ExprKind::Not(_)
             | ExprKind::And(_)
             | ExprKind::Or(_)
@@ -244,6 +341,28 @@ impl<'p> Program<'p> {
             }
             _ => None,
         }
+    }
+
+    /// Adds the loops for a value that may be chosen; `Some(None)` for NULL.
+    fn value(&mut self, exec: &mut Exec<'_>, expr: &'p Expr) -> Option<Option<Register>> {
+        if !reads(expr, self.slot) && silently(exec, |exec| expr.eval(exec))?.is_null() {
+            return Some(None);
+        }
+        self.compile(exec, expr).map(Some)
+    }
+
+    /// Adds a choice between values of one kind.
+    fn choice(
+        &mut self,
+        conditions: Vec<Condition<'p>>,
+        values: Vec<Option<Register>>,
+    ) -> Option<Register> {
+        let mut kinds = values.iter().flatten().map(|value| self.kinds[*value]);
+        let kind = kinds.next()?;
+        if !kinds.all(|other| other == kind) || matches!(kind, Kind::Text | Kind::Any) {
+            return None;
+        }
+        Some(self.push(Step::Choice { conditions, values }, kind))
     }
 
     pub(super) fn add_constant(&mut self, value: Value) -> Option<Register> {
@@ -379,7 +498,7 @@ impl<'p> Program<'p> {
     /// 1317.
     pub(super) fn run<'r>(
         &self,
-        exec: &mut Exec<'_>,
+        by: &mut dyn Evaluator,
         layout: &'r RowLayout,
         rows: &[&'r [u8]],
     ) -> Result<Option<Vectors<'r>>> {
@@ -387,7 +506,7 @@ impl<'p> Program<'p> {
             vectors: Vec::with_capacity(self.steps.len()),
             rows: rows.len(),
         };
-        let mut by_rows = self.evaluate_rows(exec, rows)?.into_iter();
+        let mut by_rows = self.evaluate_rows(by, rows)?.into_iter();
         for (step, kind) in self.steps.iter().zip(&self.kinds) {
             let vector = match step {
                 Step::Constant(_) => None,
@@ -395,7 +514,7 @@ impl<'p> Program<'p> {
                     Some(Some(vector)) => Some(vector),
                     _ => return Ok(None),
                 },
-                step => match self.step(exec, step, *kind, layout, rows, &vectors)? {
+                step => match self.step(by, step, *kind, layout, rows, &vectors)? {
                     Some(vector) => Some(vector),
                     None => return Ok(None),
                 },
@@ -407,7 +526,7 @@ impl<'p> Program<'p> {
 
     fn step<'r>(
         &self,
-        exec: &mut Exec<'_>,
+        by: &mut dyn Evaluator,
         step: &Step<'p>,
         kind: Kind,
         layout: &'r RowLayout,
@@ -481,6 +600,26 @@ impl<'p> Program<'p> {
                     })
                 })
                 .map(|moments| vectors.like(*operand, kind, Elements::Integers(moments))),
+            Step::DatePart { date, shift, mask } => integers(*date)
+                .map(|dates| {
+                    combine(dates, Operand::Constant(0), rows.len(), |date, _| {
+                        date >> shift & mask
+                    })
+                })
+                .map(|parts| vectors.like(*date, kind, Elements::Integers(parts))),
+            Step::Choice { conditions, values } => {
+                let mut chosen = Chosen::new(rows.len());
+                for (condition, value) in conditions.iter().zip(values) {
+                    let undecided = Some(&chosen.undecided[..]);
+                    let truths = condition.truths(by, self, layout, rows, vectors, undecided)?;
+                    let Some(truths) = truths else {
+                        return Ok(None);
+                    };
+                    chosen.choose(*value, |row| truths[row] == Truth::Yes);
+                }
+                chosen.choose(values.last().copied().flatten(), |_| true);
+                self.chosen(&chosen.values, kind, vectors)
+            }
             Step::Length(text) => match self.texts(vectors, *text) {
                 Some(Operand::Vector(texts)) => {
                     let lengths = texts.iter().map(|text| text.len() as i64).collect();
@@ -489,7 +628,7 @@ impl<'p> Program<'p> {
                 _ => None,
             },
             Step::Truth(condition) => {
-                let truths = condition.truths(exec, self, layout, rows, vectors, None)?;
+                let truths = condition.truths(by, self, layout, rows, vectors, None)?;
                 truths.map(|truths| {
                     let is_null = |truth: &Truth| *truth == Truth::Unknown;
                     let nulls = match truths.iter().any(is_null) {
@@ -512,7 +651,7 @@ impl<'p> Program<'p> {
     /// what isn't plain.
     fn evaluate_rows(
         &self,
-        exec: &mut Exec<'_>,
+        by: &mut dyn Evaluator,
         rows: &[&[u8]],
     ) -> Result<Vec<Option<Vector<'static>>>> {
         let exprs = self.steps.iter().zip(&self.kinds);
@@ -528,10 +667,10 @@ impl<'p> Program<'p> {
         let mut columns: Vec<Vec<Value>> = exprs.iter().map(|_| room()).collect();
         let mut bytes = 0;
         for row in rows {
-            exec.check_interrupt()?;
-            load_row(exec, self.slot, row);
+            by.check_interrupt()?;
+            by.load(self.slot, row);
             for ((expr, _), column) in exprs.iter().zip(&mut columns) {
-                match silently(exec, |exec| expr.eval(exec)) {
+                match by.value(expr) {
                     Some(value) => {
                         bytes += value.heap_bytes();
                         column.push(value);
@@ -545,6 +684,45 @@ impl<'p> Program<'p> {
         }
         let kinds = exprs.iter().map(|(_, kind)| *kind);
         Ok(columns.into_iter().zip(kinds).map(of_values).collect())
+    }
+
+    /// The vector of which each row's value is in another one; `None` is NULL.
+    fn chosen<'r>(
+        &self,
+        chosen: &[Option<Register>],
+        kind: Kind,
+        vectors: &Vectors<'r>,
+    ) -> Option<Vector<'r>> {
+        let is_null = |(row, chosen): (usize, &Option<Register>)| match chosen {
+            Some(register) => vectors.nulls(*register).get(row) == Some(&true),
+            None => true,
+        };
+        let nulls: Vec<bool> = chosen.iter().enumerate().map(is_null).collect();
+        let rows = chosen.iter().enumerate();
+        let elements = match kind {
+            Kind::Double => {
+                let double = |(row, chosen): (usize, &Option<Register>)| match chosen {
+                    Some(register) => self.doubles(vectors, *register).map(|of| of.get(row)),
+                    None => Some(0.0),
+                };
+                Elements::Doubles(rows.map(double).collect::<Option<_>>()?)
+            }
+            _ => {
+                let integer = |(row, chosen): (usize, &Option<Register>)| match chosen {
+                    Some(register) => self.integers(vectors, *register).map(|of| of.get(row)),
+                    None => Some(0),
+                };
+                Elements::Integers(rows.map(integer).collect::<Option<_>>()?)
+            }
+        };
+        Some(Vector {
+            kind,
+            elements,
+            nulls: match nulls.contains(&true) {
+                true => nulls,
+                false => Vec::new(),
+            },
+        })
     }
 
     fn exact<'r>(
@@ -678,7 +856,7 @@ impl<'p> Program<'p> {
     }
 
     /// A register's vector; that of a constant is made. `None` where a constant makes none.
-    pub(super) fn output<'v>(
+    fn output<'v>(
         &self,
         vectors: &'v mut Vectors<'_>,
         register: Register,
@@ -688,6 +866,28 @@ impl<'p> Program<'p> {
             vectors.vectors[register] = Some(vector);
         }
         vectors.vector(register)
+    }
+
+    /// As [`run`](Self::run), with these of the constants as vectors, too.
+    ///
+    /// # Errors
+    /// 1317.
+    pub(super) fn outputs<'r>(
+        &self,
+        registers: impl Iterator<Item = Register>,
+        by: &mut dyn Evaluator,
+        layout: &'r RowLayout,
+        rows: &[&'r [u8]],
+    ) -> Result<Option<Vectors<'r>>> {
+        let Some(mut vectors) = self.run(by, layout, rows)? else {
+            return Ok(None);
+        };
+        for register in registers {
+            if self.output(&mut vectors, register).is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(vectors))
     }
 
     /// Adds what `add` adds, or nothing if it can't.
@@ -703,6 +903,56 @@ impl<'p> Program<'p> {
 }
 
 impl Step<'_> {
+    /// As [`Program::detached`].
+    fn detached(&self) -> Option<Step<'static>> {
+        Some(match self {
+            Step::Constant(value) => Step::Constant(value.clone()),
+            Step::Column(position) => Step::Column(*position),
+            Step::NullsOf(position) => Step::NullsOf(*position),
+            Step::Exact {
+                op,
+                operands,
+                factors,
+            } => Step::Exact {
+                op: *op,
+                operands: *operands,
+                factors: *factors,
+            },
+            Step::Double { op, operands } => Step::Double {
+                op: *op,
+                operands: *operands,
+            },
+            Step::Negate(operand) => Step::Negate(*operand),
+            Step::ToDouble(operand) => Step::ToDouble(*operand),
+            Step::ToDecimal {
+                operand,
+                factor,
+                bound,
+            } => Step::ToDecimal {
+                operand: *operand,
+                factor: *factor,
+                bound: *bound,
+            },
+            Step::ToInteger(operand) => Step::ToInteger(*operand),
+            Step::Midnight(operand) => Step::Midnight(*operand),
+            Step::Length(text) => Step::Length(*text),
+            Step::DatePart { date, shift, mask } => Step::DatePart {
+                date: *date,
+                shift: *shift,
+                mask: *mask,
+            },
+            Step::Truth(condition) => Step::Truth(Box::new(condition.detached()?)),
+            Step::Choice { conditions, values } => {
+                let conditions = conditions.iter().map(Condition::detached);
+                Step::Choice {
+                    conditions: conditions.collect::<Option<_>>()?,
+                    values: values.clone(),
+                }
+            }
+            Step::Row(_) => return None,
+        })
+    }
+
     /// Whether another step makes the same vector.
     fn is_same(&self, other: &Step<'_>) -> bool {
         match (self, other) {
@@ -728,6 +978,18 @@ impl Step<'_> {
             | (Step::ToInteger(a), Step::ToInteger(b))
             | (Step::Length(a), Step::Length(b))
             | (Step::Midnight(a), Step::Midnight(b)) => a == b,
+            (
+                Step::DatePart {
+                    date: a,
+                    shift: s,
+                    mask: m,
+                },
+                Step::DatePart {
+                    date: b,
+                    shift: t,
+                    mask: n,
+                },
+            ) => (a, s, m) == (b, t, n),
             (Step::Row(a), Step::Row(b)) => std::ptr::eq(*a, *b),
             _ => false,
         }
@@ -755,6 +1017,32 @@ impl<'r> Vectors<'r> {
 
     pub(super) fn vector(&self, register: Register) -> Option<&Vector<'r>> {
         self.vectors[register].as_ref()
+    }
+}
+
+/// Which register each row's value is in.
+struct Chosen {
+    values: Vec<Option<Register>>,
+    /// The rows for which none was chosen yet.
+    undecided: Vec<bool>,
+}
+
+impl Chosen {
+    fn new(rows: usize) -> Chosen {
+        Chosen {
+            values: vec![None; rows],
+            undecided: vec![true; rows],
+        }
+    }
+
+    /// Chooses a value for the undecided rows that are told.
+    fn choose(&mut self, value: Option<Register>, is_for: impl Fn(usize) -> bool) {
+        let rows = self.values.iter_mut().zip(&mut self.undecided);
+        for (row, (chosen, is_undecided)) in rows.enumerate() {
+            if *is_undecided && is_for(row) {
+                (*chosen, *is_undecided) = (value, false);
+            }
+        }
     }
 }
 

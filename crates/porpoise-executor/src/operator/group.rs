@@ -5,11 +5,11 @@ use porpoise_expr::EvalContext;
 use porpoise_planner::plan::Group;
 use porpoise_types::{KeyBuf, Value};
 
-use super::group_state::{DistinctValues, GroupState};
+use super::group_state::{DistinctValues, GroupState, GroupsOfUnit};
 use super::hash_group::HashGroup;
 use super::{BoxedOperator, Operator, RowOrder, build_with, replay};
 use crate::Exec;
-use crate::batch::{GroupProgram, Tries, load_row};
+use crate::batch::{GroupProgram, Tries, Units, load_row};
 use crate::eval::{Evaluate, append_key};
 use crate::row_buffer::{RowBuffer, RowReader};
 
@@ -55,6 +55,9 @@ pub(super) struct GroupOperator<'p> {
     /// What is computed of a batch; `None` before the first one, and where nothing is.
     program: Option<Option<GroupProgram<'p>>>,
     tries: Tries,
+    /// There was a batch: units may follow.
+    has_batches: bool,
+    units: Units<'p>,
 }
 
 impl<'p> GroupOperator<'p> {
@@ -76,7 +79,34 @@ impl<'p> GroupOperator<'p> {
             done: false,
             program: None,
             tries: Tries::default(),
+            has_batches: false,
+            units: Units::new(group),
         }
+    }
+
+    /// Groups the rows of the input's next unit, all of which are one group; `false` where the next
+    /// rows are to be had from the input itself.
+    fn add_unit(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some(scan) = self.input.raw_rows() else {
+            return Ok(false);
+        };
+        let Some(unit) = self.units.next(exec, scan)? else {
+            return Ok(false);
+        };
+        let computed = unit.computed()?;
+        if computed.passed > 0 {
+            if self.levels.is_empty() {
+                self.levels.push(Level::new(Vec::new(), self.group));
+            }
+            for level in &mut self.levels {
+                let mut groups = GroupsOfUnit {
+                    groups: std::slice::from_mut(&mut level.group),
+                    numbers: &[],
+                };
+                computed.give(exec, &mut groups)?;
+            }
+        }
+        Ok(true)
     }
 
     /// Groups the rows of the next batch, all of which are one group; `false` if there is none.
@@ -100,7 +130,12 @@ impl<'p> GroupOperator<'p> {
             if let Some(arguments) = &arguments {
                 for level in &mut self.levels {
                     let all = 0..batch.rows.len();
-                    level.group.add_batch(exec, by_vectors, arguments, all)?;
+                    let Level {
+                        group: state,
+                        distinct,
+                    } = level;
+                    let values = (&*by_vectors, arguments);
+                    state.add_batch(exec, &group.aggregates, values, (0, all), distinct)?;
                 }
             }
             let is_plain = arguments.is_some();
@@ -185,10 +220,16 @@ impl<'p> GroupOperator<'p> {
         let keys = self.group.keys.len();
         let takes_batches = keys == 0 && !self.group.rollup && self.input.has_batches();
         while self.ready.is_empty() && !self.done {
-            if takes_batches && self.add_batch(exec)? {
+            if takes_batches
+                && ((self.has_batches && self.add_unit(exec)?) || self.add_batch(exec)?)
+            {
+                self.has_batches = true;
                 continue;
             }
             if !self.input.next(exec)? {
+                if self.units.are_left() {
+                    continue;
+                }
                 self.done = true;
                 // The total of no rows.
                 if self.levels.is_empty() && (self.group.scalar || self.group.rollup) {
@@ -240,6 +281,8 @@ impl Operator for GroupOperator<'_> {
         self.done = false;
         self.program = None;
         self.tries = Tries::default();
+        self.has_batches = false;
+        self.units = Units::new(self.group);
         self.input.open(exec)
     }
 

@@ -11,6 +11,7 @@ use porpoise_core::memory::{Buffer, ITEMS_MANY, reclaim};
 use porpoise_core::temporary_file::{Part, PartWriter};
 use porpoise_expr::aggregate::{Accumulator, Aggregate};
 use porpoise_expr::{EvalContext, SlotId};
+use porpoise_types::vector::{ElementSlice, VectorSlice};
 use porpoise_types::{KeyBuf, Value, saved};
 use smallvec::SmallVec;
 
@@ -91,13 +92,45 @@ impl GroupState {
     pub(super) fn add_batch(
         &mut self,
         exec: &mut Exec<'_>,
-        program: &GroupProgram<'_>,
-        arguments: &batch::Arguments<'_>,
-        rows: Range<usize>,
+        aggregates: &[Aggregate],
+        (program, arguments): (&GroupProgram<'_>, &batch::Arguments<'_>),
+        (group, rows): (usize, Range<usize>),
+        distinct: &mut DistinctValues,
     ) -> Result<()> {
-        for (number, running) in self.accumulators.iter_mut().enumerate() {
-            let accumulator = &mut *running.accumulator;
-            program.add(exec, arguments, rows.clone(), number, accumulator)?;
+        for (number, aggregate) in aggregates.iter().enumerate() {
+            if aggregate.distinct {
+                let slice = program.argument(arguments, rows.clone(), number);
+                self.take_slice(exec, aggregate, [group, number], slice, distinct)?;
+            } else {
+                let accumulator = &mut *self.accumulators[number].accumulator;
+                program.add(exec, arguments, rows.clone(), number, accumulator)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the argument that an aggregate with DISTINCT has in each row.
+    fn take_slice(
+        &mut self,
+        exec: &mut Exec<'_>,
+        aggregate: &Aggregate,
+        place: [usize; 2],
+        slice: VectorSlice<'_>,
+        distinct: &mut DistinctValues,
+    ) -> Result<()> {
+        for row in 0..slice.len() {
+            // In an index's order, equal ones are neighbours.
+            let is_as_before = row > 0
+                && !slice.is_null(row - 1)
+                && match slice.elements {
+                    ElementSlice::Integers(v) => v[row] == v[row - 1],
+                    ElementSlice::Texts(v) => v[row] == v[row - 1],
+                    _ => false,
+                };
+            if slice.is_null(row) || is_as_before {
+                continue;
+            }
+            self.take(exec, aggregate, place, &[slice.value(row)], distinct)?;
         }
         Ok(())
     }
@@ -163,6 +196,20 @@ impl GroupState {
             true => cancellable(exec, |exec| exec.fill(slot, &values)),
             false => exec.fill(slot, &values),
         }
+    }
+}
+
+/// The groups that a unit's groups are.
+pub(super) struct GroupsOfUnit<'g> {
+    pub(super) groups: &'g mut [GroupState],
+    /// By the number that a group has within the unit; without any, all are the first.
+    pub(super) numbers: &'g [usize],
+}
+
+impl batch::Accumulators for GroupsOfUnit<'_> {
+    fn of(&mut self, group: usize, aggregate: usize) -> &mut dyn Accumulator {
+        let number = self.numbers.get(group).copied().unwrap_or(0);
+        &mut *self.groups[number].accumulators[aggregate].accumulator
     }
 }
 

@@ -8,15 +8,15 @@
 use porpoise_core::error::Result;
 use porpoise_core::memory::{Buffer, Charge};
 use porpoise_core::temporary_file::{Part, PartWriter};
-use porpoise_expr::EvalContext;
+use porpoise_expr::{EvalContext, SlotId};
 use porpoise_planner::plan::Group;
 use porpoise_types::{KeyBuf, Value, saved};
 use smallvec::SmallVec;
 
 use super::Operator;
-use super::group_state::{DistinctValues, GroupState, Groups, read_values};
+use super::group_state::{DistinctValues, GroupState, Groups, GroupsOfUnit, read_values};
 use crate::Exec;
-use crate::batch::{Batch, GroupProgram, Partition, Tries, load_row};
+use crate::batch::{Batch, GroupProgram, Partition, Tries, Units, load_row};
 use crate::eval::{Evaluate, append_key};
 use crate::key_map::KeyMap;
 use crate::spill::{Hashing, filled, unreadable};
@@ -77,19 +77,26 @@ impl<'p> HashGroup<'p> {
         let mut key = KeyBuf::new();
         let takes_batches = input.has_batches();
         let mut batches = None;
+        let mut units = Units::new(self.group);
         loop {
+            // Behind a first batch units may follow.
+            if batches.is_some()
+                && self.add_unit(exec, input, &mut units, &mut batches, &mut key)?
+            {
+                continue;
+            }
             if takes_batches && let Some(batch) = input.next_batch(exec)? {
                 let group = self.group;
-                let new = || {
-                    let (keys, aggregates) = (&group.keys, &group.aggregates);
-                    GroupProgram::new(exec, batch.slot, keys, aggregates).map(BatchGroups::new)
-                };
+                let new = || BatchGroups::new(exec, batch.slot, group);
                 let batches = batches.get_or_insert_with(new);
                 self.add_batch(exec, batches.as_mut(), batch, &mut key)?;
                 continue;
             }
             if !input.next(exec)? {
-                break;
+                match units.are_left() {
+                    true => continue,
+                    false => break,
+                }
             }
             self.add_row(exec, &mut key)?;
         }
@@ -98,6 +105,58 @@ impl<'p> HashGroup<'p> {
             self.groups.0.push(group);
         }
         self.finish(exec)
+    }
+
+    /// Groups the rows of the input's next unit; `false` where the next rows are to be had from the
+    /// input itself.
+    fn add_unit(
+        &mut self,
+        exec: &mut Exec<'_>,
+        input: &mut dyn Operator,
+        units: &mut Units<'p>,
+        batches: &mut Option<Option<BatchGroups<'p>>>,
+        key: &mut KeyBuf,
+    ) -> Result<bool> {
+        let Some(scan) = input.raw_rows() else {
+            return Ok(false);
+        };
+        if self.aside.is_some() {
+            units.end(scan);
+            return Ok(false);
+        }
+        let Some(unit) = units.next(exec, scan)? else {
+            return Ok(false);
+        };
+        let group = self.group;
+        let new = || BatchGroups::new(exec, unit.slot(), group);
+        let batches = batches.get_or_insert_with(new);
+        let computed = unit.computed()?;
+        let mut numbers = Vec::with_capacity(computed.groups);
+        for group in 0..computed.groups {
+            let (spelled, row) = unit.key(computed, group);
+            let number = match batches {
+                Some(batches) => batches.find(exec, self, spelled, key, |exec| {
+                    load_row(exec, unit.slot(), row);
+                })?,
+                None => {
+                    load_row(exec, unit.slot(), row);
+                    self.find(exec, key, &mut SmallVec::new())?
+                }
+            };
+            let Some(number) = number else {
+                // From here on there are no new groups: rows of others are put aside one by one.
+                units.put_back(exec, scan, unit);
+                units.end(scan);
+                return Ok(true);
+            };
+            numbers.push(number);
+        }
+        let mut groups = GroupsOfUnit {
+            groups: &mut self.groups.0,
+            numbers: &numbers,
+        };
+        computed.give(exec, &mut groups)?;
+        Ok(true)
     }
 
     /// Groups the current row. `key` is overwritten.
@@ -293,9 +352,11 @@ const SPELLINGS_MAX: usize = 4096;
 const SPELLING_BYTES_MAX: usize = 128;
 
 impl<'p> BatchGroups<'p> {
-    fn new(program: GroupProgram<'p>) -> BatchGroups<'p> {
-        BatchGroups {
-            program,
+    /// `None` where nothing is gained by it.
+    fn new(exec: &mut Exec<'_>, slot: SlotId, group: &'p Group) -> Option<BatchGroups<'p>> {
+        let (keys, aggregates) = (&group.keys, &group.aggregates);
+        Some(BatchGroups {
+            program: GroupProgram::new(exec, slot, keys, aggregates)?,
             by_bytes: KeyMap::default(),
             numbers: Vec::new(),
             partition: Partition::default(),
@@ -303,12 +364,43 @@ impl<'p> BatchGroups<'p> {
             missed: 0,
             tries: Tries::default(),
             is_hopeless: false,
-        }
+        })
     }
 
     /// Whether looking rows up finds enough of them.
     fn looks_up(&self) -> bool {
         self.looked_up < 2 * SPELLINGS_MAX || self.missed < self.looked_up / 2
+    }
+
+    /// The number of the group that a key belongs to, by its bytes, or by one of its rows, which `load`
+    /// makes the current one. `None`: it has no group, and there are to be no more.
+    fn find(
+        &mut self,
+        exec: &mut Exec<'_>,
+        groups: &mut HashGroup<'p>,
+        spelled: &[u8],
+        key: &mut KeyBuf,
+        load: impl FnOnce(&mut Exec<'_>),
+    ) -> Result<Option<usize>> {
+        let mut spelling = None;
+        if spelled.len() <= SPELLING_BYTES_MAX && self.looks_up() {
+            self.looked_up += 1;
+            spelling = match self.numbers.len() < SPELLINGS_MAX {
+                true => Some(self.by_bytes.insert(&exec.session.memory, spelled)?),
+                false => self.by_bytes.get(spelled).map(|number| (number, false)),
+            };
+            if let Some((known, false)) = spelling {
+                return Ok(Some(self.numbers[known] as usize));
+            }
+            self.missed += 1;
+        }
+        load(exec);
+        let group = groups.find(exec, key, &mut SmallVec::new())?;
+        let number = group.and_then(|group| u32::try_from(group).ok());
+        if let Some(number) = number.filter(|_| spelling.is_some()) {
+            self.numbers.push(number);
+        }
+        Ok(number.map(|number| number as usize))
     }
 
     /// Adds rows to their groups; how many of them, from the first one. Those behind are to be grouped
@@ -322,38 +414,28 @@ impl<'p> BatchGroups<'p> {
     ) -> Result<usize> {
         let layouts = exec.layouts;
         let layout = &*layouts[batch.slot.0 as usize].layout;
-        let Some(keys) = self.program.keys(exec, layout, &batch.rows)? else {
+        let Some(keys) = self.program.keys().run(exec, layout, &batch.rows)? else {
             self.is_hopeless = !self.tries.note(false);
             return Ok(0);
         };
         let mut groups_of = Vec::with_capacity(batch.rows.len());
         let mut bytes = KeyBuf::new();
         for (number, row) in batch.rows.iter().enumerate() {
-            let mut spelling = None;
-            let looks_up = self.looks_up() && {
-                self.program.key_bytes(exec, &keys, number, &mut bytes)?;
-                bytes.len() <= SPELLING_BYTES_MAX
-            };
-            if looks_up {
-                self.looked_up += 1;
-                spelling = match self.numbers.len() < SPELLINGS_MAX {
-                    true => Some(self.by_bytes.insert(&exec.session.memory, &bytes)?),
-                    false => self.by_bytes.get(&bytes).map(|number| (number, false)),
-                };
-                if let Some((known, false)) = spelling {
-                    groups_of.push(self.numbers[known]);
-                    continue;
+            let group = match self.looks_up() {
+                true => {
+                    self.program.keys().spell(exec, &keys, number, &mut bytes)?;
+                    self.find(exec, groups, &bytes, key, |exec| {
+                        load_row(exec, batch.slot, row);
+                    })?
                 }
-                self.missed += 1;
-            }
-            load_row(exec, batch.slot, row);
-            let group = groups.find(exec, key, &mut SmallVec::new())?;
+                false => {
+                    load_row(exec, batch.slot, row);
+                    groups.find(exec, key, &mut SmallVec::new())?
+                }
+            };
             let Some(group) = group.and_then(|group| u32::try_from(group).ok()) else {
                 break;
             };
-            if spelling.is_some() {
-                self.numbers.push(group);
-            }
             groups_of.push(group);
         }
         let done = groups_of.len();
@@ -365,7 +447,15 @@ impl<'p> BatchGroups<'p> {
             return Ok(0);
         };
         for (group, rows) in runs {
-            groups.groups.0[group].add_batch(exec, &self.program, &arguments, rows)?;
+            let values = (&self.program, &arguments);
+            let (state, aggregates) = (&mut groups.groups.0[group], &groups.group.aggregates);
+            state.add_batch(
+                exec,
+                aggregates,
+                values,
+                (group, rows),
+                &mut groups.distinct,
+            )?;
         }
         Ok(done)
     }

@@ -13,9 +13,10 @@ use porpoise_expr::{EvalContext, Expr, SlotId};
 use porpoise_planner::plan::{JoinKind, Node, slots_of};
 
 use super::disk_join::DiskJoin;
-use super::join_table::{JoinTable, Key, KeyForm};
+use super::join_table::{JoinTable, Key, KeyForm, Link};
 use super::{BoxedOperator, Operator, RowOrder, all_true, build_with};
 use crate::Exec;
+use crate::batch::{Batch, KeyProgram, is_whole, load_row};
 use crate::row_buffer::save;
 use crate::spill::Hashing;
 
@@ -30,6 +31,7 @@ pub(super) struct HashJoin<'p> {
     built: BuiltSide,
     /// The current left row's.
     key: Key,
+    ahead: LookedUp<'p>,
     matches: Option<Matches>,
     /// No row of the left side can have a match that it needs: none is read.
     yields_nothing: bool,
@@ -45,6 +47,13 @@ pub(super) struct JoinOn<'p> {
     pub(super) condition: &'p [Expr],
     pub(super) right_slots: &'p [SlotId],
     pub(super) key_form: KeyForm,
+}
+
+impl JoinOn<'_> {
+    /// Nothing comes of a left row without a match.
+    pub(super) fn needs_match(&self) -> bool {
+        matches!(self.kind, JoinKind::Inner | JoinKind::Semi)
+    }
 }
 
 /// What was made of the right side.
@@ -75,6 +84,73 @@ impl BuiltSide {
             BuiltSide::Table(table) => table.is_empty(),
             BuiltSide::Parts(side) => side.parts.iter().all(|part| part.entries() == 0),
         }
+    }
+}
+
+/// Left rows of a batch that were looked up before any of them was joined.
+#[derive(Default)]
+struct LookedUp<'p> {
+    /// What makes keys of a batch; `None` within: they are made row by row.
+    program: Option<Option<KeyProgram<'p>>>,
+    /// Each row's first match. Empty where their keys aren't known.
+    firsts: Vec<Link>,
+    /// How many rows the batch has, and how many of them were joined.
+    rows: usize,
+    at: usize,
+}
+
+impl<'p> LookedUp<'p> {
+    /// Looks the rows of a batch up.
+    fn look_up(
+        &mut self,
+        exec: &mut Exec<'_>,
+        on: &JoinOn<'p>,
+        table: &JoinTable,
+        batch: &Batch<'_>,
+        key: &mut Key,
+    ) -> Result<()> {
+        (self.rows, self.at) = (batch.rows.len(), 0);
+        self.firsts.clear();
+        let new = || KeyProgram::new(exec, batch.slot, on.left_keys);
+        let Some(program) = self.program.get_or_insert_with(new) else {
+            return Ok(());
+        };
+        let layouts = exec.layouts;
+        let layout = &*layouts[batch.slot.0 as usize].layout;
+        let Some(keys) = program.run(exec, layout, &batch.rows)? else {
+            return Ok(());
+        };
+        let is_integer = matches!(on.key_form, KeyForm::Integer { .. });
+        if is_integer && let Some((integers, slice)) = program.integers(&keys) {
+            table.first_of_each(integers, &mut self.firsts);
+            let nulls = slice.nulls.iter().zip(&mut self.firsts);
+            for (_, first) in nulls.filter(|(is_null, _)| **is_null) {
+                *first = 0;
+            }
+            return Ok(());
+        }
+        for row in 0..self.rows {
+            let has_key = key.read_of_batch(exec, (program, &keys), row, on.key_form)?;
+            let first = has_key.then(|| table.first(key)).flatten();
+            self.firsts.push(first.map_or(0, |row| row + 1));
+        }
+        Ok(())
+    }
+
+    /// The next row's place in its batch, and its first match, if it was looked up. Rows without one
+    /// are passed over if one is needed.
+    fn next(&mut self, needs_match: bool) -> Option<(usize, Option<Option<u32>>)> {
+        if !self.firsts.is_empty() && needs_match {
+            let rest = &self.firsts[self.at..self.rows];
+            self.at += rest.iter().take_while(|first| **first == 0).count();
+        }
+        if self.at == self.rows {
+            return None;
+        }
+        let place = self.at;
+        self.at += 1;
+        let first = self.firsts.get(place).map(|first| first.checked_sub(1));
+        Some((place, first))
     }
 }
 
@@ -120,6 +196,7 @@ impl<'p> HashJoin<'p> {
             order,
             built: BuiltSide::default(),
             key: Key::default(),
+            ahead: LookedUp::default(),
             matches: None,
             yields_nothing: false,
             disk: None,
@@ -127,18 +204,28 @@ impl<'p> HashJoin<'p> {
     }
 }
 
-impl HashJoin<'_> {
+impl<'p> HashJoin<'p> {
     /// Reads the right side to its end.
     fn fill(&mut self, exec: &mut Exec<'_>) -> Result<BuiltSide> {
         let on = &self.on;
         let mut table = JoinTable::new(on.key_form);
         let mut asked_at = ASKED_EVERY_BYTES;
         self.right.open(exec)?;
-        while self.right.next(exec)? {
-            if !on.key_form.read(exec, on.right_keys, &mut self.key)? {
-                continue;
+        let takes_batches = self.right.has_batches();
+        let mut program = None;
+        loop {
+            if takes_batches && let Some(batch) = self.right.next_batch(exec)? {
+                let new = || KeyProgram::new(exec, batch.slot, on.right_keys);
+                let program = program.get_or_insert_with(new).as_ref();
+                add_batch(exec, on, &mut table, &batch, program, &mut self.key)?;
+            } else if self.right.next(exec)? {
+                if !on.key_form.read(exec, on.right_keys, &mut self.key)? {
+                    continue;
+                }
+                table.add(&self.key, exec, on.right_slots)?;
+            } else {
+                break;
             }
-            table.add(&self.key, exec, on.right_slots)?;
             let bytes = table.bytes();
             if bytes >= asked_at {
                 asked_at = bytes + ASKED_EVERY_BYTES;
@@ -207,9 +294,51 @@ impl HashJoin<'_> {
     }
 }
 
+/// Adds the rows of a batch to a table.
+fn add_batch(
+    exec: &mut Exec<'_>,
+    on: &JoinOn<'_>,
+    table: &mut JoinTable,
+    batch: &Batch<'_>,
+    program: Option<&KeyProgram<'_>>,
+    key: &mut Key,
+) -> Result<()> {
+    let layouts = exec.layouts;
+    let slot_layout = &layouts[batch.slot.0 as usize];
+    let keys = match program {
+        Some(program) => program.run(exec, &slot_layout.layout, &batch.rows)?,
+        None => None,
+    };
+    let is_only_slot = on.right_slots == [batch.slot];
+    for (place, row) in batch.rows.iter().enumerate() {
+        exec.check_interrupt()?;
+        let is_added_from_batch = is_only_slot && is_whole(slot_layout, row);
+        let has_key = match (program, &keys) {
+            (Some(program), Some(keys)) => {
+                key.read_of_batch(exec, (program, keys), place, on.key_form)?
+            }
+            _ => {
+                load_row(exec, batch.slot, row);
+                on.key_form.read(exec, on.right_keys, key)?
+            }
+        };
+        if !has_key {
+            continue;
+        }
+        if is_added_from_batch {
+            table.add_row(&exec.session.memory, key, row)?;
+        } else {
+            load_row(exec, batch.slot, row);
+            table.add(key, exec, on.right_slots)?;
+        }
+    }
+    Ok(())
+}
+
 impl Operator for HashJoin<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.matches = None;
+        self.ahead = LookedUp::default();
         self.disk = None;
         let is_kept = |(number, _): &&(usize, _)| Some(*number) == self.kept;
         self.built = match exec.kept().hash_tables.iter().find(is_kept) {
@@ -224,8 +353,7 @@ impl Operator for HashJoin<'_> {
                 table
             }
         };
-        let needs_match = matches!(self.on.kind, JoinKind::Inner | JoinKind::Semi);
-        self.yields_nothing = needs_match && self.built.is_empty();
+        self.yields_nothing = self.on.needs_match() && self.built.is_empty();
         match self.yields_nothing {
             true => Ok(()),
             false => self.left.open(exec),
@@ -240,15 +368,29 @@ impl Operator for HashJoin<'_> {
             return self.next_on_disk(exec);
         };
         let on = &self.on;
+        let (takes_batches, needs_match) = (self.left.has_batches(), on.needs_match());
         loop {
             let Some(matches) = &mut self.matches else {
                 exec.check_interrupt()?;
-                if !self.left.next(exec)? {
-                    return Ok(false);
-                }
-                let next = match on.key_form.read(exec, on.left_keys, &mut self.key)? {
-                    true => table.first(&self.key),
-                    false => None,
+                let looked_up = match self.ahead.next(needs_match) {
+                    Some((place, first)) => {
+                        self.left.load_of_batch(exec, place);
+                        first
+                    }
+                    None if takes_batches && let Some(batch) = self.left.next_batch(exec)? => {
+                        let key = &mut self.key;
+                        self.ahead.look_up(exec, on, table, &batch, key)?;
+                        continue;
+                    }
+                    None if self.left.next(exec)? => None,
+                    None => return Ok(false),
+                };
+                let next = match looked_up {
+                    Some(first) => first,
+                    None => match on.key_form.read(exec, on.left_keys, &mut self.key)? {
+                        true => table.first(&self.key),
+                        false => None,
+                    },
                 };
                 self.matches = Some(Matches {
                     next,

@@ -21,6 +21,7 @@ use porpoise_expr::{Expr, SlotId};
 use porpoise_types::{DataType, KeyBuf, Value, convert};
 
 use crate::Exec;
+use crate::batch::{KeyProgram, Keys};
 use crate::eval::{Evaluate, append_key};
 use crate::row_buffer::RowBuffer;
 use crate::spill::Hashing;
@@ -29,7 +30,7 @@ use crate::spill::Hashing;
 const ROWS_MANY: usize = 1 << 16;
 
 /// A row's number and one, or 0 for none: so fresh buckets are zeros, which cost nothing to make.
-type Link = u32;
+pub(super) type Link = u32;
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -102,6 +103,25 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// The key of a row of a batch, as [`KeyForm::read`].
+    pub(super) fn read_of_batch(
+        &mut self,
+        exec: &mut Exec<'_>,
+        (program, keys): (&KeyProgram<'_>, &Keys<'_>),
+        row: usize,
+        form: KeyForm,
+    ) -> Result<bool> {
+        self.bytes.clear();
+        for (value, ty) in program.values(keys, row) {
+            match form {
+                _ if value.is_null() => return Ok(false),
+                KeyForm::Integer { unsigned } => self.integer = integer_code(&value, unsigned),
+                KeyForm::Bytes => append_key(exec, &value, ty, false, &mut self.bytes)?,
+            }
+        }
+        Ok(true)
+    }
+
     /// Appends it, before what lies behind it in a temporary file: eight bytes of an integer, else
     /// the length (u32) and the bytes.
     pub(super) fn write(&self, form: KeyForm, out: &mut Vec<u8>) {
@@ -208,6 +228,20 @@ impl JoinTable {
     pub(super) fn add(&mut self, key: &Key, exec: &Exec<'_>, slots: &[SlotId]) -> Result<()> {
         self.rows.push(exec, slots)?;
         self.add_entry(&exec.session.memory, key)
+    }
+
+    /// Keeps a row of a slot that isn't its current one, as [`add`](JoinTable::add).
+    ///
+    /// # Errors
+    /// As [`add`](JoinTable::add).
+    pub(super) fn add_row(
+        &mut self,
+        account: &Arc<MemoryAccount>,
+        key: &Key,
+        row: &[u8],
+    ) -> Result<()> {
+        self.rows.push_row(account, row)?;
+        self.add_entry(account, key)
     }
 
     /// Keeps a row that was saved.
@@ -351,6 +385,25 @@ impl JoinTable {
         None
     }
 
+    /// As [`first`](JoinTable::first), of many keys that are one integer each. One look-up doesn't
+    /// wait for the one before it.
+    pub(super) fn first_of_each(&self, keys: &[i64], firsts: &mut Vec<Link>) {
+        firsts.clear();
+        if self.buckets.is_empty() {
+            firsts.resize(keys.len(), 0);
+            return;
+        }
+        let codes = keys.iter().map(|key| *key as u64);
+        firsts.extend(codes.clone().map(|code| self.buckets[self.bucket(code)]));
+        for (first, code) in firsts.iter_mut().zip(codes) {
+            while let Some(row) = row_of(*first)
+                && self.entries[row].code != code
+            {
+                *first = self.entries[row].other;
+            }
+        }
+    }
+
     /// The next row of the same key.
     pub(super) fn after(&self, row: u32) -> Option<u32> {
         self.entries[row as usize].same.checked_sub(1)
@@ -418,6 +471,14 @@ mod tests {
         }
         assert_eq!(texts.first(&bytes("")), None);
         assert_eq!(texts.first(&bytes("0")), None);
+
+        let (mut firsts, keys) = (Vec::new(), [KEYS - 100, -100, i64::MIN, KEYS - 101, -100]);
+        integers.first_of_each(&keys, &mut firsts);
+        let each = keys.iter().map(|key| integers.first(&integer(*key)));
+        let found = firsts
+            .iter()
+            .map(|first| row_of(*first).map(|row| row as u32));
+        assert!(found.eq(each));
     }
 
     #[test]
@@ -434,6 +495,9 @@ mod tests {
         let table = table_of(KeyForm::Bytes, &[]);
         assert!(table.is_empty());
         assert_eq!(table.first(&bytes("")), None);
+        let mut firsts = Vec::new();
+        table.first_of_each(&[0, 1], &mut firsts);
+        assert_eq!(firsts, [0, 0]);
     }
 
     #[test]

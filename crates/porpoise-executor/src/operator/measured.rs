@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
-use porpoise_core::error::Result;
+use porpoise_core::error::{Error, Result};
+use porpoise_expr::SlotId;
 use porpoise_planner::plan::{Measure, Node};
+use porpoise_storage::Rows;
 
 use super::{BoxedOperator, Operator, RowOrder, build_with};
 use crate::Exec;
-use crate::batch::Batch;
+use crate::batch::{Batch, Filter, RawRows, RowOf};
 
 pub struct Measured<'p> {
     input: BoxedOperator<'p>,
@@ -84,5 +86,78 @@ impl Operator for Measured<'_> {
             }
         });
         found
+    }
+
+    fn raw_rows(&mut self) -> Option<&mut dyn RawRows> {
+        match self.input.raw_rows().is_some() {
+            true => Some(self),
+            false => None,
+        }
+    }
+
+    fn load_of_batch(&mut self, exec: &mut Exec<'_>, place: usize) {
+        self.input.load_of_batch(exec, place);
+    }
+}
+
+/// What its input's rows are measured by: [`Operator::raw_rows`] has asked whether there are some.
+impl RawRows for Measured<'_> {
+    fn is_large(&mut self, exec: &mut Exec<'_>) -> bool {
+        let rows = self.input.raw_rows();
+        rows.is_some_and(|rows| rows.is_large(exec))
+    }
+
+    fn raw(&mut self, exec: &mut Exec<'_>) -> Option<(SlotId, Filter<'static>, RowOf)> {
+        self.input.raw_rows()?.raw(exec)
+    }
+
+    fn next_raw(&mut self, exec: &mut Exec<'_>, rows: &mut Rows) -> Result<bool> {
+        let begun = Instant::now();
+        let found = match self.input.raw_rows() {
+            Some(input) => input.next_raw(exec, rows),
+            None => Ok(false),
+        };
+        let is_first = matches!(found, Ok(true)) && std::mem::take(&mut self.is_new);
+        note(self.number, exec, begun, |measure, spent_ns| {
+            if is_first {
+                measure.first_row_ns += spent_ns;
+            }
+        });
+        found
+    }
+
+    fn count_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize) {
+        if let Some(input) = self.input.raw_rows() {
+            input.count_raw(exec, examined, passed);
+        }
+        note(self.number, exec, Instant::now(), |measure, _| {
+            measure.rows += passed as u64;
+        });
+    }
+
+    fn uncount_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize) {
+        if let Some(input) = self.input.raw_rows() {
+            input.uncount_raw(exec, examined, passed);
+        }
+        note(self.number, exec, Instant::now(), |measure, _| {
+            measure.rows -= passed as u64;
+        });
+    }
+
+    fn put_back(&mut self, rows: Vec<Rows>) {
+        if let Some(input) = self.input.raw_rows() {
+            input.put_back(rows);
+        }
+    }
+
+    fn has_put_back(&mut self) -> bool {
+        let rows = self.input.raw_rows();
+        rows.is_some_and(|rows| rows.has_put_back())
+    }
+
+    fn end_raw(&mut self, error: Option<Error>) {
+        if let Some(input) = self.input.raw_rows() {
+            input.end_raw(error);
+        }
     }
 }

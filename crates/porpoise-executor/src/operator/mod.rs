@@ -3,7 +3,7 @@
 //! `open` starts an operator, again and again for the right side of a nested loop; `next` puts the
 //! next row into the frame and says whether there was one. After `next` has said no, it is not
 //! asked again before another `open`. Who takes many rows may ask for batches of them, too
-//! ([`crate::batch`]): scans have some, and groupings take them.
+//! ([`crate::batch`]): scans have some, and groupings and hash joins take them.
 //!
 //! | where rows come from | what is done to them one by one | what needs all of them |
 //! | --- | --- | --- |
@@ -43,7 +43,7 @@ use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
 
 use crate::Exec;
-use crate::batch::Batch;
+use crate::batch::{Batch, RawRows};
 use crate::eval::{Evaluate, append_key};
 use crate::json_table::JsonTableOperator;
 use crate::row_buffer::{RowBuffer, RowReader};
@@ -87,6 +87,16 @@ pub trait Operator {
     fn next_batch<'s>(&'s mut self, exec: &mut Exec<'_>) -> Result<Option<Batch<'s>>> {
         let _ = exec;
         Ok(None)
+    }
+
+    /// The rows that its batches have, before its conditions were looked at; none of a batch may be left.
+    fn raw_rows(&mut self) -> Option<&mut dyn RawRows> {
+        None
+    }
+
+    /// Makes a row of the batch that came last its slot's current one, by its place in the batch.
+    fn load_of_batch(&mut self, exec: &mut Exec<'_>, place: usize) {
+        let _ = (exec, place);
     }
 }
 

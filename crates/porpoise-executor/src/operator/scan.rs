@@ -1,10 +1,11 @@
 //! Scans: rows of a table, read and locked.
 
+use std::collections::VecDeque;
 use std::ops::Bound;
 
 use porpoise_catalog::{Index, IndexKind, index_entry};
-use porpoise_core::error::Result;
-use porpoise_expr::EvalContext;
+use porpoise_core::error::{Error, Result};
+use porpoise_expr::{EvalContext, SlotId};
 use porpoise_planner::key_range::{self, Bounds};
 use porpoise_planner::plan::{Access, OnLocked, RowLock, Scan, SlotLayout, Taken};
 use porpoise_storage::{Cursor, Direction, LockError, LockMode, Locked, Rows, SpaceId, Wait};
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 use super::leaps::Leaps;
 use super::row_keys::RowKeys;
 use super::{Operator, all_true};
-use crate::batch::{self, BYTES_MAX, Batch, Filter, ROWS_MAX, Tries, load_row};
+use crate::batch::{self, BYTES_MAX, Batch, Filter, ROWS_MAX, RawRows, RowOf, Tries, load_row};
 use crate::{Exec, Row};
 
 /// Reads a table, by whatever access path the plan chose.
@@ -48,10 +49,22 @@ pub(super) struct ScanOperator<'p> {
     opened: u64,
     read: u64,
     yielded: u64,
-    /// How many rows it had read when it was last opened.
+    /// How many rows it had read when it was last opened, and when its cursor was.
     read_before: u64,
+    read_before_cursor: u64,
     /// Rows that were read ahead of those that were asked for.
     ahead: Option<Box<ReadAhead<'p>>>,
+    /// Of single look-ups, from the second opening on.
+    last: Option<Box<LastFound>>,
+}
+
+/// The key that was looked up last, and its row: what a join looks up comes in the other side's order,
+/// where equal keys are often neighbours.
+#[derive(Default)]
+struct LastFound {
+    key: KeyBuf,
+    row: Vec<u8>,
+    is_found: bool,
 }
 
 /// A batch of rows: those that have not been yielded yet, and how the next one is read.
@@ -65,6 +78,8 @@ struct ReadAhead<'p> {
     numbers: Vec<u32>,
     /// How many of these were.
     at: usize,
+    /// How many were before the rest was handed out as a batch.
+    at_batch: usize,
     /// They have passed the filter. Otherwise each is to be looked at.
     is_filtered: bool,
     /// How many rows of the batch count as examined.
@@ -72,11 +87,23 @@ struct ReadAhead<'p> {
     /// How many rows the next batch is to have.
     count: usize,
     tries: Tries,
+    /// Rows that somebody took before the conditions were looked at, and put back.
+    put_back: VecDeque<Rows>,
+    /// Somebody has rows that come before those of the cursor.
+    is_lent: bool,
+    /// What comes behind those that were put back.
+    error: Option<Error>,
 }
+
+/// A scan is a large one once it has read as many times the rows as it reads one by one.
+const LARGE_TIMES: u64 = 64;
 
 /// So many rows the first batch has. Each one has more than the last, so that little is read in vain
 /// where not all rows are asked for.
 const FIRST_BATCH_ROWS: usize = 128;
+
+/// Of longer rows no copy is kept.
+const LAST_ROW_BYTES_MAX: usize = 1024;
 
 /// What the entries are that a cursor reads.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +175,9 @@ impl<'p> ScanOperator<'p> {
             read: 0,
             yielded: 0,
             read_before: 0,
+            read_before_cursor: 0,
             ahead: None,
+            last: None,
         }
     }
 
@@ -180,38 +209,94 @@ impl<'p> ScanOperator<'p> {
                 rows: Rows::default(),
                 numbers: Vec::new(),
                 at: 0,
+                at_batch: 0,
                 is_filtered: false,
                 examined: 0,
                 count: FIRST_BATCH_ROWS,
                 tries: Tries::default(),
+                put_back: VecDeque::new(),
+                is_lent: false,
+                error: None,
             })
         })
     }
 
-    /// Reads the next batch; `false` where there is none, and the next row is to be read alone.
-    fn read_batch(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+    /// Whether what comes next isn't read by the cursor.
+    fn is_held_back(&self) -> bool {
+        let is_held_back = |ahead: &ReadAhead<'_>| {
+            ahead.is_lent || !ahead.put_back.is_empty() || ahead.error.is_some()
+        };
+        self.ahead.as_deref().is_some_and(is_held_back)
+    }
+
+    /// The rows of the next batch, if there are any: those that were put back first.
+    fn fill_batch(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        if let Some(ahead) = self.ahead.as_deref_mut() {
+            if let Some(rows) = ahead.put_back.pop_front() {
+                ahead.rows = rows;
+                return Ok(true);
+            }
+            if let Some(error) = ahead.error.take() {
+                return Err(error);
+            }
+            if ahead.is_lent {
+                return Ok(false);
+            }
+        }
+        let mut rows = match self.ahead.as_deref_mut() {
+            Some(ahead) => std::mem::take(&mut ahead.rows),
+            None => return Ok(false),
+        };
+        let is_read = self.read_many(exec, &mut rows);
+        if let Some(ahead) = self.ahead.as_deref_mut() {
+            ahead.rows = rows;
+        }
+        is_read
+    }
+
+    /// Replaces `rows` by the cursor's next ones; `false` if it has none many at a time.
+    fn read_many(&mut self, exec: &mut Exec<'_>, rows: &mut Rows) -> Result<bool> {
         if self.cursor.is_none() && !self.open_cursor(exec)? {
             return Ok(false);
         }
-        let entries = self.entries;
         let (Some(cursor), Some(ahead)) = (&mut self.cursor, self.ahead.as_deref_mut()) else {
+            return Ok(false);
+        };
+        cursor.next_rows(rows, ahead.count, BYTES_MAX)?;
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        ahead.count = (2 * ahead.count).min(ROWS_MAX);
+        self.read += rows.len() as u64;
+        Ok(true)
+    }
+
+    /// Reads the next batch; `false` where there is none, and the next row is to be read alone.
+    fn read_batch(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some(ahead) = self.ahead.as_deref_mut() else {
             return Ok(false);
         };
         exec.check_interrupt()?;
         ahead.numbers.clear();
         (ahead.at, ahead.examined) = (0, 0);
-        cursor.next_rows(&mut ahead.rows, ahead.count, BYTES_MAX)?;
-        if ahead.rows.is_empty() {
+        if !self.fill_batch(exec)? {
+            if let Some(ahead) = self.ahead.as_deref_mut() {
+                ahead.rows.clear();
+            }
             return Ok(false);
         }
-        ahead.count = (2 * ahead.count).min(ROWS_MAX);
-        self.read += ahead.rows.len() as u64;
+        let entries = self.entries;
+        let Some(ahead) = self.ahead.as_deref_mut() else {
+            return Ok(false);
+        };
         ahead.numbers.extend(0..ahead.rows.len() as u32);
         ahead.is_filtered = match &ahead.filter {
             Some(filter) if !self.scan.filter.is_empty() => {
                 let mut rows = Vec::new();
                 append_rows(&ahead.rows, entries, &mut rows);
-                filter.run(exec, &mut rows, &mut ahead.numbers)?
+                let layouts = exec.layouts;
+                let layout = &layouts[self.scan.slot.0 as usize].layout;
+                filter.run(exec, layout, &mut rows, &mut ahead.numbers)?
             }
             Some(_) => true,
             None => false,
@@ -289,7 +374,7 @@ impl<'p> ScanOperator<'p> {
             RowLock::Exclusive(on_locked) => (LockMode::Exclusive, on_locked),
         };
         let slot = self.scan.slot.0 as usize;
-        let key = exec.frame.slots[slot].key.clone();
+        let key = KeyBuf::from_slice(&exec.frame.slots[slot].key);
         let space = self.scan.table.space;
         let locked = match lock(exec, space, &key, mode, on_locked)? {
             None => return Ok(Accepted::No),
@@ -312,7 +397,11 @@ impl<'p> ScanOperator<'p> {
     /// Looks up the row that has a whole unique key.
     fn look_up(&mut self, exec: &mut Exec<'_>, index: &Index, key: &[u8]) -> Result<bool> {
         if !self.latest() {
-            return Ok(self.find(exec, index, key)? && self.accept(exec)? == Accepted::Yes);
+            let is_found = match self.opened {
+                ..=1 => self.find(exec, index, key)?,
+                _ => self.find_again(exec, index, key)?,
+            };
+            return Ok(is_found && self.accept(exec)? == Accepted::Yes);
         }
         loop {
             if !self.find(exec, index, key)? {
@@ -333,6 +422,35 @@ impl<'p> ScanOperator<'p> {
                 Accepted::No | Accepted::Changed => {}
             }
         }
+    }
+
+    /// As [`find`](Self::find), without looking for the key that was looked up last.
+    fn find_again(&mut self, exec: &mut Exec<'_>, index: &Index, key: &[u8]) -> Result<bool> {
+        if !exec.view.is_unchanging() {
+            self.last = None;
+            return self.find(exec, index, key);
+        }
+        let slot = self.scan.slot.0 as usize;
+        if let Some(last) = &self.last
+            && last.key.as_slice() == key
+        {
+            if last.is_found {
+                exec.frame.slots[slot].set(&last.row);
+            }
+            return Ok(last.is_found);
+        }
+        let mut last = self.last.take().unwrap_or_default();
+        last.is_found = self.find(exec, index, key)?;
+        let row = &exec.frame.slots[slot].bytes;
+        if row.len() <= LAST_ROW_BYTES_MAX {
+            last.key.clear();
+            last.key.extend_from_slice(key);
+            last.row.clear();
+            last.row.extend_from_slice(row);
+        }
+        let is_found = last.is_found;
+        self.last = (row.len() <= LAST_ROW_BYTES_MAX).then_some(last);
+        Ok(is_found)
     }
 
     /// Reads the row that has a key, into the slot.
@@ -455,6 +573,7 @@ impl<'p> ScanOperator<'p> {
             .high
             .as_ref()
             .map_or(Bound::Unbounded, |high| Bound::Excluded(high.as_slice()));
+        self.read_before_cursor = self.read;
         self.cursor = Some(exec.cursor(space, low, high, direction, self.latest())?);
         Ok(true)
     }
@@ -605,6 +724,12 @@ impl Operator for ScanOperator<'_> {
             if self.ahead.is_some() && self.next_ahead(exec)?.is_some() {
                 return Ok(true);
             }
+            if self.is_held_back() {
+                if self.read_batch(exec)? {
+                    continue;
+                }
+                return Ok(false);
+            }
             // Who takes rows one by one gains nothing by a batch that no loop filters.
             if !self.scan.filter.is_empty()
                 && self.reads_ahead(exec)
@@ -659,6 +784,7 @@ impl Operator for ScanOperator<'_> {
         let end = ahead.rows.len();
         ahead.examine(exec, end);
         let from = std::mem::replace(&mut ahead.at, ahead.numbers.len());
+        ahead.at_batch = from;
         let ahead = &*ahead;
         let mut rows = Vec::new();
         append_rows(&ahead.rows, entries, &mut rows);
@@ -672,6 +798,75 @@ impl Operator for ScanOperator<'_> {
             slot: self.scan.slot,
             rows,
         }))
+    }
+
+    fn raw_rows(&mut self) -> Option<&mut dyn RawRows> {
+        match self.is_in_batches() {
+            true => Some(self),
+            false => None,
+        }
+    }
+
+    fn load_of_batch(&mut self, exec: &mut Exec<'_>, place: usize) {
+        if let Some(ahead) = &self.ahead
+            && let Some(&number) = ahead.numbers.get(ahead.at_batch + place)
+        {
+            let value = row_of_entry(self.entries, ahead.rows.value(number as usize));
+            load_row(exec, self.scan.slot, value);
+        }
+    }
+}
+
+impl RawRows for ScanOperator<'_> {
+    fn is_large(&mut self, exec: &mut Exec<'_>) -> bool {
+        let rows = exec.session.batch_scan_min_rows;
+        self.read - self.read_before_cursor >= rows.saturating_mul(LARGE_TIMES)
+            && self.reads_ahead(exec)
+            && !self.has_put_back()
+    }
+
+    fn raw(&mut self, exec: &mut Exec<'_>) -> Option<(SlotId, Filter<'static>, RowOf)> {
+        let filter = self.ahead(exec).filter.as_ref()?.detached()?;
+        let row_of: RowOf = match self.entries {
+            Entries::Covering(_) => Some(|entry| index_entry::split(entry).1),
+            Entries::Rows(_) | Entries::Leading(_) => None,
+        };
+        Some((self.scan.slot, filter, row_of))
+    }
+
+    fn next_raw(&mut self, exec: &mut Exec<'_>, rows: &mut Rows) -> Result<bool> {
+        exec.check_interrupt()?;
+        self.ahead(exec).is_lent = true;
+        self.read_many(exec, rows)
+    }
+
+    fn count_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize) {
+        exec.session.statement.rows_examined += examined as u64;
+        self.yielded += passed as u64;
+    }
+
+    fn uncount_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize) {
+        exec.session.statement.rows_examined -= examined as u64;
+        self.yielded -= passed as u64;
+    }
+
+    fn put_back(&mut self, rows: Vec<Rows>) {
+        if let Some(ahead) = self.ahead.as_deref_mut() {
+            ahead.put_back.extend(rows);
+        }
+    }
+
+    fn has_put_back(&mut self) -> bool {
+        let has_rows =
+            |ahead: &ReadAhead<'_>| ahead.at < ahead.numbers.len() || !ahead.put_back.is_empty();
+        self.ahead.as_deref().is_some_and(has_rows)
+    }
+
+    fn end_raw(&mut self, error: Option<Error>) {
+        if let Some(ahead) = self.ahead.as_deref_mut() {
+            ahead.is_lent = false;
+            ahead.error = error;
+        }
     }
 }
 

@@ -18,7 +18,6 @@
 
 mod clients;
 mod report;
-mod server;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,30 +26,23 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::Target;
+use crate::check_room;
 use crate::memory_group::MemoryGroup;
+use crate::own_server::{CACHE_MIN_MIB, EMPTY_BYTES, MEMORY_MAX_MIB, OwnServer, Product};
 use crate::progress::{Progress, tell};
 use crate::report::grouped;
 use crate::statistics::median;
 
 pub use report::{GrowthFigures, GrowthLine, GrowthReport};
-use server::{Product, Server};
 
 /// Ids are an INT.
 const ROWS_MAX: u64 = i32::MAX as u64;
-/// MariaDB takes no less.
-const CACHE_MIN_MIB: u64 = 8;
-/// A million MiB: caches and limits that no machine of today has are mistakes.
-const MEMORY_MAX_MIB: u64 = 1 << 20;
 /// What a VARCHAR of latin1 holds beside the other columns.
 const TEXT_MAX_BYTES: usize = 60_000;
 /// What a row takes beside its text, roughly, and how often the folder may hold all rows while
 /// they are changed.
 const ROW_BYTES: u64 = 40;
 const COPIES: u64 = 4;
-/// What a server's folder takes without any rows: logs, dictionaries.
-const EMPTY_BYTES: u64 = 512 << 20;
-/// A folder whose size stays the same for so long is at rest.
-const REST: Duration = Duration::from_secs(10);
 /// Scans of which the median counts.
 const SCANS: usize = 3;
 
@@ -163,15 +155,11 @@ impl GrowthPlan {
 pub fn run(plan: &GrowthPlan, folder: &Path) -> Result<GrowthReport, Error> {
     plan.check()?;
     let mut report = GrowthReport::new(plan);
-    let products: &[Product] = match plan.peer {
-        true => &[Product::MariaDb, Product::Porpoise],
-        false => &[Product::Porpoise],
-    };
     for &rows in &plan.rows {
-        check_room(plan, rows, folder)?;
+        check_room(rows, plan.disk_bytes(rows), folder)?;
     }
     for &rows in &plan.rows {
-        for &product in products {
+        for &product in Product::all(plan.peer) {
             if plan.is_stopped() {
                 return Ok(report);
             }
@@ -192,20 +180,14 @@ pub fn run(plan: &GrowthPlan, folder: &Path) -> Result<GrowthReport, Error> {
     Ok(report)
 }
 
-fn check_room(plan: &GrowthPlan, rows: u64, folder: &Path) -> Result<(), Error> {
-    let disk = rustix::fs::statvfs(folder).map_err(std::io::Error::from)?;
-    let (free, needed) = (disk.f_bavail * disk.f_frsize, plan.disk_bytes(rows));
-    if free >= needed {
-        return Ok(());
-    }
-    let mib = |bytes: u64| grouped(bytes >> 20);
-    Err(Error::Plan(format!(
-        "{} rows may take {} MiB in {}, where {} MiB are free; TMPDIR names another folder",
-        grouped(rows),
-        mib(needed),
-        folder.display(),
-        mib(free)
-    )))
+fn start_server(
+    product: Product,
+    plan: &GrowthPlan,
+    folder: &Path,
+    group: Option<&MemoryGroup>,
+) -> Result<OwnServer, Error> {
+    let cache = [format!("--innodb-buffer-pool-size={}M", plan.cache_mib)];
+    OwnServer::start(product, folder, plan.clients, &cache, group)
 }
 
 /// One server with one number of rows.
@@ -213,7 +195,7 @@ struct Run<'a> {
     plan: &'a GrowthPlan,
     rows: u64,
     folder: PathBuf,
-    server: Server,
+    server: OwnServer,
     target: Target,
     group: Option<MemoryGroup>,
     progress: Progress,
@@ -233,7 +215,8 @@ impl<'a> Run<'a> {
         report: &mut GrowthReport,
     ) -> Result<Self, Error> {
         // Others may have taken of it meanwhile.
-        check_room(plan, rows, folder.parent().unwrap_or(folder))?;
+        let disk = folder.parent().unwrap_or(folder);
+        check_room(rows, plan.disk_bytes(rows), disk)?;
         std::fs::create_dir(folder)?;
         let group = match plan.memory_mib {
             0 => None,
@@ -241,7 +224,7 @@ impl<'a> Run<'a> {
                 .inspect_err(|why| report.is_not_limited(why))
                 .ok(),
         };
-        let server = Server::start(product, plan, folder, group.as_ref())?;
+        let server = start_server(product, plan, folder, group.as_ref())?;
         let target = Target::at(product.name(), server.options());
         server
             .prepare()
@@ -346,20 +329,8 @@ impl<'a> Run<'a> {
     /// Waits until the folder is at rest; bytes a row.
     fn rest(&mut self) -> Result<Option<f64>, Error> {
         self.show("waiting until the folder is at rest");
-        let began = Instant::now();
-        let (mut bytes, mut since) = (self.server.data_bytes(), Instant::now());
-        while began.elapsed() < self.plan.idle && since.elapsed() < REST {
-            if self.plan.is_stopped() {
-                return Ok(None);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-            let now = self.server.data_bytes();
-            if now != bytes {
-                (bytes, since) = (now, Instant::now());
-            }
-        }
-        let grown = bytes as f64 - self.empty_bytes as f64;
-        Ok(Some(grown / self.rows as f64))
+        let rest = self.server.rest(self.plan.idle, &self.plan.stop);
+        Ok(rest.map(|bytes| (bytes as f64 - self.empty_bytes as f64) / self.rows as f64))
     }
 
     fn select(&mut self) -> Result<(), Error> {
@@ -425,7 +396,7 @@ impl<'a> Run<'a> {
     fn start_again(&mut self) -> Result<f64, Error> {
         let began = Instant::now();
         let product = self.server.product();
-        self.server = Server::start(product, self.plan, &self.folder, self.group.as_ref())?;
+        self.server = start_server(product, self.plan, &self.folder, self.group.as_ref())?;
         let answered = self.server.answers();
         answered.map_err(self.target.failed("asking after the start"))?;
         Ok(began.elapsed().as_secs_f64())
@@ -449,10 +420,10 @@ impl<'a> Run<'a> {
 }
 
 /// The most memory of a server's processes so far.
-fn note_peak(server: &Server, figures: &mut GrowthFigures) {
-    if let Some(bytes) = server.peak_bytes() {
+fn note_peak(server: &OwnServer, figures: &mut GrowthFigures) {
+    if let Some(memory) = server.memory() {
         let known = figures.peak_bytes.unwrap_or(0.0);
-        figures.peak_bytes = Some(known.max(bytes as f64));
+        figures.peak_bytes = Some(known.max(memory.peak_bytes as f64));
     }
 }
 

@@ -79,7 +79,11 @@ pub fn run(
     let session = results.begin_session()?;
     results.add_facts(session, "machine", &machine::describe())?;
     let mut program = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
-    program.extend(std::env::current_exe().map(|path| machine::fact_of_file("file", &path)));
+    let own = std::env::current_exe();
+    program.extend(
+        own.ok()
+            .and_then(|path| machine::fact_of_file("file", &path)),
+    );
     results.add_facts(session, "program", &program)?;
     for workload in &experiment.workloads {
         if let WorkloadKind::Sysbench(script) = &workload.kind {

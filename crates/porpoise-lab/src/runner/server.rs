@@ -282,7 +282,7 @@ impl RunningServer {
         facts.push(("kind".to_owned(), kind));
         if let Some(pid) = self.pid() {
             let program = PathBuf::from(format!("/proc/{pid}/exe"));
-            facts.push(machine::fact_of_file("file", &program));
+            facts.extend(machine::fact_of_file("file", &program));
         }
         let told = self.tell("SELECT @@version, @@version_comment");
         if let Some([version, comment]) = told.first().map(Vec::as_slice) {
@@ -392,6 +392,8 @@ fn git(repository: &Path, arguments: &[&str]) -> Command {
 pub(crate) fn commit_of(revision: &str, repository: &Path) -> Result<String, Error> {
     let name = format!("{revision}^{{commit}}");
     let arguments = ["rev-parse", "--verify", "--end-of-options", &name];
+    let here = repository.as_os_str().is_empty();
+    let repository = if here { Path::new(".") } else { repository };
     said(revision, &mut git(repository, &arguments))
 }
 

@@ -321,14 +321,35 @@ fn flatten<'t>(
                 conditions.extend(on.iter().cloned());
                 return;
             }
-            let kind = match kind {
-                LogicalJoin::Semi => JoinKind::Semi,
-                LogicalJoin::Anti => JoinKind::Anti,
-                _ => JoinKind::Left,
+            let (kind, own) = match kind {
+                LogicalJoin::Semi => (
+                    JoinKind::Semi,
+                    split_off_left(binder, parts, left, on, conditions),
+                ),
+                LogicalJoin::Anti => (JoinKind::Anti, on.clone()),
+                _ => (JoinKind::Left, on.clone()),
             };
-            units.push(dependent_unit(binder, parts, left, right, kind, on));
+            units.push(dependent_unit(binder, parts, left, right, kind, &own));
         }
     }
+}
+
+/// The conditions of a semi-join but for those that read its left side alone: a row needs them
+/// whatever it is joined with, and they are checked before it is, with all others.
+fn split_off_left(
+    binder: &Binder<'_>,
+    parts: &Parts,
+    left: &JoinTree,
+    on: &[Expr],
+    conditions: &mut Vec<Expr>,
+) -> Vec<Expr> {
+    let of_left = &parts.inside(binder, left).slots;
+    let (of_left, joining): (Vec<Expr>, Vec<Expr>) = on.iter().cloned().partition(|condition| {
+        let slots = expr_slots(binder, condition);
+        !slots.is_empty() && slots.is_subset(of_left) && !condition.is_volatile()
+    });
+    conditions.extend(of_left);
+    joining
 }
 
 /// The right side of an outer, semi- or anti-join: a unit that comes after what its conditions

@@ -71,6 +71,11 @@ impl BlockCache {
         }
     }
 
+    /// How many bytes it may have.
+    pub fn budget(&self) -> usize {
+        self.memory.budget
+    }
+
     /// The memory that the blocks take, in bytes.
     pub fn bytes(&self) -> usize {
         self.memory.used()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use redb::ReadOnlyTable;
 use smallvec::SmallVec;
 
+use super::Wanted;
 use super::index::IndexNode;
 use crate::block::{BUFFER_BYTES_MAX, Block, BlockMemory, Fill, build_block};
 use crate::leaves::{BoundaryKey, SpaceTree};
@@ -75,6 +76,8 @@ pub(super) struct Gap<'k> {
     ceiling: Option<BoundaryKey>,
     /// Whether a scan has come to it, which wants the rows behind it next.
     is_scan: bool,
+    /// Whether the disk is to begin with what comes next.
+    reads_ahead: bool,
 }
 
 impl<'k> Gap<'k> {
@@ -97,16 +100,30 @@ impl<'k> Gap<'k> {
             floor: SmallVec::from_slice(floor),
             ceiling: ceiling.map(SmallVec::from_slice),
             is_scan: false,
+            reads_ahead: false,
         }
     }
 
-    /// The same, if a scan has come to it that goes on.
-    pub fn of_a_scan(self, is_scan: bool) -> Gap<'k> {
-        Gap { is_scan, ..self }
+    /// The same, as far as a cursor wants it.
+    pub fn limited_to(mut self, wanted: &Wanted<'_>) -> Gap<'k> {
+        self.is_scan = wanted.is_scan;
+        // Who knows the end has had the disk begin with all of it.
+        self.reads_ahead = wanted.is_scan && wanted.end.is_none();
+        if let Some(end) = wanted.end
+            && self.ceiling.as_deref().is_none_or(|ceiling| end < ceiling)
+        {
+            self.ceiling = Some(BoundaryKey::from_slice(end));
+        }
+        self
     }
 
     pub fn is_scan(&self) -> bool {
         self.is_scan
+    }
+
+    /// Whether a scan has come to it that goes on to greater keys.
+    pub fn is_upward_scan(&self) -> bool {
+        self.is_scan && self.range == FetchRange::From
     }
 }
 
@@ -135,6 +152,49 @@ pub(super) fn read_block(
         },
         SpaceRows::Leaves(tree) => read.block(tree),
     }
+}
+
+/// So many blocks a scan has read at once.
+const BLOCKS_OF_A_RUN: usize = 16;
+
+/// Reads the rows of a gap that a scan goes through upwards into some blocks, side by side from the
+/// key on: one block at least. To read them one by one would be to read the leaves twice that two of
+/// them share.
+pub(super) fn read_run(
+    tree: &SpaceTree,
+    memory: &Arc<BlockMemory>,
+    gap: &Gap<'_>,
+) -> Result<Vec<Block>> {
+    let ceiling = gap.ceiling.as_deref();
+    let mut rows = match gap.reads_ahead {
+        true => tree.up(gap.key, ceiling, true)?,
+        false => tree.scan(gap.key, ceiling)?,
+    };
+    let mut blocks = Vec::with_capacity(BLOCKS_OF_A_RUN);
+    let (mut low, mut fill) = (BoundaryKey::from_slice(gap.key), Fill::new(gap.key));
+    let mut batch = ScanBatch::default();
+    loop {
+        let (key, value) = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => break,
+            // Who goes on with the rows behind the last block is told.
+            Err(_) if !blocks.is_empty() => return Ok(blocks),
+            Err(error) => return Err(error),
+        };
+        if !fill.admits(key, value, BUFFER_BYTES_MAX) {
+            blocks.push(build_block(memory, &low, Some(key), batch.rows()));
+            if blocks.len() == BLOCKS_OF_A_RUN {
+                return Ok(blocks);
+            }
+            batch.clear();
+            low = BoundaryKey::from_slice(key);
+            fill = Fill::new(key);
+            fill.admits(key, value, BUFFER_BYTES_MAX);
+        }
+        batch.push(key, value);
+    }
+    blocks.push(build_block(memory, &low, ceiling, batch.rows()));
+    Ok(blocks)
 }
 
 /// What a source of rows calls for each. `false` ends it.
@@ -255,8 +315,8 @@ impl BlockRead<'_> {
             return Ok(None);
         };
         match self.gap.range {
-            FetchRange::From if self.gap.is_scan => leaf.read_ahead(Direction::Forward),
-            FetchRange::Below | FetchRange::Last if self.gap.is_scan => {
+            FetchRange::From if self.gap.reads_ahead => leaf.read_ahead(Direction::Forward),
+            FetchRange::Below | FetchRange::Last if self.gap.reads_ahead => {
                 leaf.read_ahead(Direction::Backward);
             }
             _ => {}
@@ -303,7 +363,7 @@ impl BlockRead<'_> {
         let floor = &self.gap.floor[..];
         let mut batch = ScanBatch::default();
         let mut is_full = false;
-        rows.down(key, floor, self.gap.is_scan, &mut |key, value| {
+        rows.down(key, floor, self.gap.reads_ahead, &mut |key, value| {
             is_full = !self.fill.admits(key, value, bytes_max);
             if !is_full {
                 batch.push(key, value);
@@ -324,7 +384,7 @@ impl BlockRead<'_> {
         rows.up(
             self.gap.key,
             ceiling,
-            self.gap.is_scan,
+            self.gap.reads_ahead,
             &mut |key, value| {
                 let fits = self.fill.admits(key, value, BUFFER_BYTES_MAX);
                 // The row that was asked for is in it in any case.

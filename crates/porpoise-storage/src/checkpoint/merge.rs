@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use redb::WriteTransaction;
 
+use super::ascending::Ascending;
 use super::check_disk_space;
 use super::pace::Steps;
 use super::tree_state::{TreeState, write_state};
@@ -176,12 +177,12 @@ fn write_slice(
 ) -> Result<Result<()>> {
     let mut bytes = 0;
     let mut side_row = Vec::new();
+    let mut written = Ascending::new(table)?;
     while let Some((key, value)) = rows.current() {
-        match value {
-            _ if is_side_table => table.insert(key, as_side_row(&mut side_row, value))?,
-            Some(value) => table.insert(key, value)?,
-            None => table.remove(key)?,
-        };
+        match is_side_table {
+            true => written.put(key, Some(as_side_row(&mut side_row, value)))?,
+            false => written.put(key, value)?,
+        }
         bytes += key.len() + value.map_or(0, <[u8]>::len);
         steps.step();
         if let Err(error) = rows.advance() {
@@ -191,6 +192,7 @@ fn write_slice(
             break;
         }
     }
+    written.finish()?;
     Ok(Ok(()))
 }
 
@@ -232,13 +234,12 @@ fn merge_space(
     // This reads the list of tables only.
     let mut table = writing.open_table(definition(&name))?;
     *in_progress = Some(space);
+    let mut written = Ascending::new(&mut table)?;
     for (key, value) in versions.newest() {
-        match value {
-            Some(value) => table.insert(key, value)?,
-            None => table.remove(key)?,
-        };
+        written.put(key, value)?;
         steps.step();
     }
+    written.finish()?;
     *in_progress = None;
     Ok(())
 }
@@ -258,10 +259,11 @@ fn write_side_table(
     }
     let mut kept = writing.open_table(definition(&name))?;
     let mut row = Vec::new();
+    let mut written = Ascending::new(&mut kept)?;
     for (key, value) in versions.newest() {
-        kept.insert(key, as_side_row(&mut row, value))?;
+        written.put(key, Some(as_side_row(&mut row, value)))?;
     }
-    Ok(())
+    written.finish()
 }
 
 fn note_damage(writing: &WriteTransaction, space: SpaceId, error: &Error) -> Result<()> {

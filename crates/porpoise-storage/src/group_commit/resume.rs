@@ -41,6 +41,10 @@ impl GroupCommit {
         drop(queue);
         let outcome = self.resume_as_leader(shared, replace, merge);
         if outcome.is_ok() {
+            // No record of theirs is in the log. Nobody can have committed with them again.
+            for file in shared.lost_files.lock().drain(..) {
+                file.forget();
+            }
             self.failure.clear();
         }
         let has_callbacks = self.step_down(self.queue.lock());

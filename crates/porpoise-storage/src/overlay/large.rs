@@ -142,6 +142,15 @@ impl LargeWrites {
         large
     }
 
+    /// These were spilled, before it was known that there are any.
+    pub fn take_up(&mut self, runs: Runs) {
+        // What is written is looked for where the memtable has the space.
+        for space in runs.spaces() {
+            self.memtable.space(space);
+        }
+        self.set_runs(runs);
+    }
+
     pub fn held_bytes(&self) -> usize {
         self.bytes_to_spill().saturating_add(self.index_bytes)
     }

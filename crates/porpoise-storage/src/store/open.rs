@@ -22,7 +22,7 @@ use crate::options::{Background, Location, Options};
 use crate::payload::{Operation, decode};
 use crate::snapshot::Epoch;
 use crate::space_table::SpaceTable;
-use crate::spill::{self, Run, RunPart, RunPlace, Runs, SpillFile, spill_name};
+use crate::spill::{self, Runs, SpillFile};
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
 use crate::tree_snapshot::TreeSnapshot;
@@ -87,6 +87,7 @@ impl Store {
                 None => usize::MAX,
             },
             next_spill: AtomicU64::new(recovered.next_spill),
+            unclaimed_files: Mutex::new(recovered.unclaimed_files),
             lost_files: Mutex::default(),
             is_partly_merged: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
@@ -139,6 +140,8 @@ struct Recovered {
     older: Vec<Arc<Memtable>>,
     /// The number of the next file that a transaction spills to.
     next_spill: u64,
+    /// Files that something prepared may need.
+    unclaimed_files: BTreeSet<u64>,
     /// `None` for a store in memory.
     log: Option<(LogFiles, LogTail)>,
 }
@@ -170,12 +173,14 @@ fn recover(
         end: state.lsn,
     };
     let mut next_spill = 1;
+    let mut unclaimed_files = BTreeSet::new();
     let log = match folder {
         Some(folder) => {
             let log = replay_log(options, folder, state.lsn, &mut replay)?;
             // Also above those of files that are removed now.
             next_spill = spill::next_number(&*options.disk, folder.path, log.1.lsn())?;
-            spill::remove_all_but(&*options.disk, folder.path, &replay.spill_files)?;
+            unclaimed_files =
+                spill::remove_all_but(&*options.disk, folder.path, &replay.spill_files)?;
             Some(log)
         }
         None => None,
@@ -190,6 +195,7 @@ fn recover(
         older: replay.older,
         damaged,
         next_spill,
+        unclaimed_files,
         log,
     })
 }
@@ -303,7 +309,7 @@ impl Replay<'_> {
             }
         }
         if !places.is_empty() {
-            let runs = self.open_runs(&places)?;
+            let runs = Runs::open(&places, |number| self.open_spill_file(number))?;
             let next = Arc::new(Memtable::after(ts));
             self.begin_memtable(next);
             // Readers look at runs where the memtable has the space.
@@ -363,28 +369,12 @@ impl Replay<'_> {
         }
     }
 
-    /// What a commit has spilled, the newest run first.
-    fn open_runs(&mut self, places: &[(u64, RunPlace, u64)]) -> Result<Runs> {
-        let mut runs = Runs::default();
-        let mut last: Option<Arc<SpillFile>> = None;
-        for &(number, place, up_to) in places {
-            let file = match last.take().filter(|file| file.number == number) {
-                Some(file) => file,
-                None => self.open_spill_file(number)?,
-            };
-            let run = Arc::new(Run::open(&file, place)?);
-            last = Some(file);
-            runs.parts.push(RunPart { run, up_to });
-        }
-        Ok(runs)
-    }
-
     fn open_spill_file(&mut self, number: u64) -> Result<Arc<SpillFile>> {
         let folder = self.folder.ok_or(Error::Closed)?;
-        let path = folder.path.join(spill_name(number));
         let disk = &self.options.disk;
-        let file = disk.open(&path, OpenMode::Existing);
-        let file = file.map_err(|error| match error.kind() {
+        let open = |path: &Path| disk.open(path, OpenMode::Existing);
+        let opened = spill::open_any(folder.path, number, open);
+        let (file, path) = opened.map_err(|(error, path)| match error.kind() {
             io::ErrorKind::NotFound => {
                 Error::corrupt(&path, 0, "it is missing, yet the log has a commit with it")
             }

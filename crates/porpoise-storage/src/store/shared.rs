@@ -1,6 +1,7 @@
 //! What all transactions and background threads of a store share.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use crate::overlay::{Overlay, SharedOverlay};
 use crate::payload::{LargeCommit, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
-use crate::spill::SpillFile;
+use crate::spill::{FileKind, SpillFile};
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
 use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub spill_bytes: usize,
     /// The number of the next such file.
     pub(super) next_spill: AtomicU64,
+    /// Files that something prepared may need, until that is [asked for](Store::recover_prepared).
+    pub unclaimed_files: Mutex<BTreeSet<u64>>,
     /// Files of commits that have failed, while the log may have the record.
     pub lost_files: Mutex<Vec<Arc<SpillFile>>>,
     /// A checkpoint has written a part of a commit to the tree, and not yet all of it.
@@ -142,6 +145,19 @@ impl Shared {
         locks: HeldLocks,
         rests_on: CommitTs,
     ) -> Result<Commit> {
+        self.commit_durably(overlay, counters, locks, rests_on, Durability::Published)
+    }
+
+    /// As [`commit`](Shared::commit); the commit isn't done before it is as durable as that, whatever the
+    /// flush policy asks.
+    pub fn commit_durably(
+        self: &Arc<Self>,
+        overlay: Option<Arc<SharedOverlay>>,
+        counters: Vec<(SpaceId, u64)>,
+        locks: HeldLocks,
+        rests_on: CommitTs,
+        at_least: Durability,
+    ) -> Result<Commit> {
         let overlay = overlay.filter(|overlay| !overlay.0.read().is_empty());
         if overlay.is_none() && counters.is_empty() {
             self.locks.release(locks);
@@ -181,7 +197,7 @@ impl Shared {
             }
         }
         self.apply_backpressure();
-        let need = Durability::of(self.flush.get());
+        let need = Durability::of(self.flush.get()).max(at_least);
         let writing = Writing {
             overlay,
             payload,
@@ -227,7 +243,7 @@ impl Shared {
     }
 
     /// A file for what a transaction spills.
-    pub fn create_spill_file(&self) -> Result<Arc<SpillFile>> {
+    pub fn create_spill_file(&self, kind: FileKind) -> Result<Arc<SpillFile>> {
         let (Some(tree), Some(path)) = (&self.tree_file, &self.tree_path) else {
             return Err(Error::Closed);
         };
@@ -237,7 +253,7 @@ impl Shared {
         let number = self.next_spill.fetch_add(1, Ordering::Relaxed);
         let folder = path.parent().unwrap_or(Path::new(""));
         let damaged = Arc::clone(&self.damaged);
-        SpillFile::create(&self.disk, folder, number, tree.id(), damaged).map(Arc::new)
+        SpillFile::create(&self.disk, folder, (number, kind), tree.id(), damaged).map(Arc::new)
     }
 
     /// Writes what a transaction has in memory to the end of its file. On an error it still has it, and
@@ -255,7 +271,7 @@ impl Shared {
     }
 
     /// Has all of a transaction's writes be on disk that has spilled some.
-    fn spill_rest(&self, overlay: &SharedOverlay) -> Result<()> {
+    pub fn spill_rest(&self, overlay: &SharedOverlay) -> Result<()> {
         let file = match overlay.0.read().runs() {
             Some(runs) => runs.file(),
             None => return Ok(()),

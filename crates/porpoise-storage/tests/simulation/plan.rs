@@ -47,6 +47,8 @@ pub struct Counts {
     pub crashes: u64,
     pub commits: u64,
     pub prepared: u64,
+    /// Of those, with writes in a file.
+    pub prepared_spilled: u64,
     pub failed_commits: u64,
     pub checkpoints: u64,
     pub shrinks: u64,
@@ -63,6 +65,7 @@ impl Counts {
         self.crashes += other.crashes;
         self.commits += other.commits;
         self.prepared += other.prepared;
+        self.prepared_spilled += other.prepared_spilled;
         self.failed_commits += other.failed_commits;
         self.checkpoints += other.checkpoints;
         self.shrinks += other.shrinks;

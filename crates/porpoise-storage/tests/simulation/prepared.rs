@@ -41,10 +41,11 @@ impl Run {
             return;
         };
         drop(state);
-        if work.txn.has_spilled() {
+        if work.txn.has_spilled() && !work.may_be_prepared {
             // It can only be committed.
             return self.put_back(work);
         }
+        let has_spilled = work.txn.has_spilled();
         let (txn, change, rests_on) = (work.txn, work.change, work.rests_on);
         let spaces_in_use = work.spaces_in_use;
         let logged = Change {
@@ -59,6 +60,7 @@ impl Run {
                 self.check_grounds(logged, &rests_on);
                 let mut state = self.state();
                 state.counts.prepared += 1;
+                state.counts.prepared_spilled += u64::from(has_spilled);
                 state.prepared.push(PreparedWork {
                     txn,
                     change,
@@ -270,19 +272,39 @@ fn a_prepared_transaction_is_whole_or_not_there_after_a_cut_at_any_place() {
 
 #[test]
 fn a_transaction_whose_commit_fails_is_still_prepared_when_the_disk_works_again() {
+    for spills in [false, true] {
+        for fault in [
+            Faults {
+                sync: 100_000,
+                ..Faults::default()
+            },
+            Faults {
+                write: 100_000,
+                ..Faults::default()
+            },
+        ] {
+            commit_again_after(fault, spills);
+        }
+    }
+}
+
+fn commit_again_after(fault: Faults, spills: bool) {
     let disk = SimDisk::new(1);
     disk.place_folder(std::path::Path::new("/data"));
     let store = Store::open(&options(&disk)).unwrap();
     let mut work = store.begin();
+    work.may_be_prepared();
+    let others = || (100..200_u64).filter(|_| spills).map(u64::to_be_bytes);
+    for key in others() {
+        work.put(ROWS, &key, &[7; PADDING]);
+    }
+    assert_eq!(work.has_spilled(), spills);
     let key = 1_u64.to_be_bytes();
     work.lock(ROWS, &key, LockMode::Exclusive, Wait::NoWait)
         .unwrap();
     work.put(ROWS, &key, b"row");
     let prepared = work.prepare((PREPARED_SPACE, &key), b"").unwrap();
-    disk.set_faults(Faults {
-        sync: 100_000,
-        ..Faults::default()
-    });
+    disk.set_faults(fault);
     let prepared = prepared.commit().err().unwrap().transaction;
     disk.set_faults(Faults::default());
     assert_eq!(store.snapshot().get(ROWS, &key, |_| ()).unwrap(), None);
@@ -298,6 +320,13 @@ fn a_transaction_whose_commit_fails_is_still_prepared_when_the_disk_works_again(
         .lock(ROWS, &key, LockMode::Exclusive, Wait::NoWait);
     assert!(locked.is_ok());
     drop(store);
-    let store = Store::open(&options(&disk)).unwrap();
-    assert_eq!(found_in(&store), (vec![1], None));
+    for _ in 0..2 {
+        let store = Store::open(&options(&disk)).unwrap();
+        assert_eq!(found_in(&store), (vec![1], None));
+        for key in others() {
+            let found = store.snapshot().get(ROWS, &key, <[u8]>::len);
+            assert_eq!(found.unwrap(), Some(PADDING));
+        }
+        store.checkpoint().unwrap();
+    }
 }

@@ -44,6 +44,8 @@ pub enum StoreCall {
 
 pub struct OpenTransaction {
     pub txn: Transaction,
+    /// If it has spilled, too.
+    pub may_be_prepared: bool,
     pub view: Option<Arc<Contents>>,
     pub change: Change,
     pub savepoints: Vec<(Savepoint, Change)>,

@@ -93,9 +93,15 @@ impl Run {
             let index = state.random.usize(..count);
             return Some(state.open.swap_remove(index));
         }
+        let may_be_prepared = state.random.bool();
         drop(state);
+        let mut txn = store.begin();
+        if may_be_prepared {
+            txn.may_be_prepared();
+        }
         Some(OpenTransaction {
-            txn: store.begin(),
+            txn,
+            may_be_prepared,
             view: None,
             change: Change::default(),
             savepoints: Vec::new(),

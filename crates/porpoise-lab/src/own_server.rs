@@ -1,30 +1,46 @@
-//! A server of the growth experiment: started on its folder again and again.
+//! A server of an experiment's own: started on its folder again and again.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use porpoise_client::{Connection, Options};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::GrowthPlan;
 use crate::memory_group::MemoryGroup;
 use crate::resources::Memory;
 use crate::serving::{Serving, prepare, routes_to};
 use crate::{Error, Peer};
 
+/// Of `innodb_buffer_pool_size`: MariaDB takes no less.
+pub(crate) const CACHE_MIN_MIB: u64 = 8;
+/// A million MiB: caches and limits that no machine of today has are mistakes.
+pub(crate) const MEMORY_MAX_MIB: u64 = 1 << 20;
+/// What a server's folder takes without any rows: logs, dictionaries.
+pub(crate) const EMPTY_BYTES: u64 = 512 << 20;
 /// How long a server may take to end.
 const STOP_PATIENCE: Duration = Duration::from_secs(300);
+/// A folder whose size stays the same for so long is at rest.
+const REST: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Product {
+pub(crate) enum Product {
     Porpoise,
     MariaDb,
 }
 
 impl Product {
-    pub(super) const fn name(self) -> &'static str {
+    /// In the order in which they are measured.
+    pub(crate) const fn all(with_peer: bool) -> &'static [Self] {
+        match with_peer {
+            true => &[Self::MariaDb, Self::Porpoise],
+            false => &[Self::Porpoise],
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Porpoise => "Porpoise",
             Self::MariaDb => "MariaDB",
@@ -32,7 +48,7 @@ impl Product {
     }
 }
 
-pub(super) struct Server {
+pub(crate) struct OwnServer {
     process: Process,
     /// Where its files are.
     data: PathBuf,
@@ -43,31 +59,31 @@ enum Process {
     MariaDb(Peer),
 }
 
-impl Server {
-    /// One that serves from `folder`, with what was there before.
-    pub(super) fn start(
+impl OwnServer {
+    /// One that serves from `folder`, with what was there before, for so many clients, with more of
+    /// mysqld's options; its memory limited by a group, if there is one.
+    pub(crate) fn start(
         product: Product,
-        plan: &GrowthPlan,
         folder: &Path,
+        clients: usize,
+        options: &[String],
         group: Option<&MemoryGroup>,
     ) -> Result<Self, Error> {
-        let cache = [format!("--innodb-buffer-pool-size={}M", plan.cache_mib)];
         let (process, data) = match product {
             Product::Porpoise => {
                 let log = folder.join("porpoise.log");
-                let serving =
-                    Serving::start_in(group, None, folder, plan.clients, &cache, Some(&log))?;
+                let serving = Serving::start_in(group, None, folder, clients, options, Some(&log))?;
                 (Process::Porpoise(serving), folder.join("porpoise"))
             }
             Product::MariaDb => {
-                let peer = Peer::start_in(group, folder, plan.clients, &cache)?;
+                let peer = Peer::start_in(group, folder, clients, options)?;
                 (Process::MariaDb(peer), folder.join("mariadb"))
             }
         };
         Ok(Self { process, data })
     }
 
-    pub(super) fn product(&self) -> Product {
+    pub(crate) fn product(&self) -> Product {
         match self.process {
             Process::Porpoise(_) => Product::Porpoise,
             Process::MariaDb(_) => Product::MariaDb,
@@ -75,7 +91,7 @@ impl Server {
     }
 
     /// How clients come in, by the Unix socket.
-    pub(super) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let [_, unix] = match &self.process {
             Process::Porpoise(serving) => routes_to(serving.port, &serving.socket),
             Process::MariaDb(peer) => routes_to(peer.port(), peer.socket()),
@@ -91,12 +107,12 @@ impl Server {
     }
 
     /// Makes the clients' account.
-    pub(super) fn prepare(&self) -> Result<(), porpoise_client::Error> {
+    pub(crate) fn prepare(&self) -> Result<(), porpoise_client::Error> {
         prepare(&mut self.root()?, &["localhost"])
     }
 
     /// Has it answer a query.
-    pub(super) fn answers(&self) -> Result<(), porpoise_client::Error> {
+    pub(crate) fn answers(&self) -> Result<(), porpoise_client::Error> {
         self.root()?.rows("SELECT 1").map(drop)
     }
 
@@ -107,18 +123,41 @@ impl Server {
         }
     }
 
-    /// The most memory that was resident so far; nothing once it has ended.
-    pub(super) fn peak_bytes(&self) -> Option<u64> {
-        Some(Memory::of(self.pid())?.peak_bytes)
+    /// Its memory; nothing once it has ended.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        Memory::of(self.pid())
+    }
+
+    /// Has the peak of its memory be counted from now on.
+    pub(crate) fn forget_peak(&self) -> std::io::Result<()> {
+        Memory::forget_peak(self.pid())
     }
 
     /// What its files take on the disk.
-    pub(super) fn data_bytes(&self) -> u64 {
+    pub(crate) fn data_bytes(&self) -> u64 {
         folder_bytes(&self.data)
     }
 
+    /// Waits until its files take the same for a while, or for `patience`; what they then take.
+    /// Nothing, if somebody sets `stop` before.
+    pub(crate) fn rest(&self, patience: Duration, stop: &AtomicBool) -> Option<u64> {
+        let began = Instant::now();
+        let (mut bytes, mut since) = (self.data_bytes(), Instant::now());
+        while began.elapsed() < patience && since.elapsed() < REST {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            let now = self.data_bytes();
+            if now != bytes {
+                (bytes, since) = (now, Instant::now());
+            }
+        }
+        Some(bytes)
+    }
+
     /// How it has ended; nothing as long as it runs.
-    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         match &mut self.process {
             Process::Porpoise(serving) => serving.ended(),
             Process::MariaDb(peer) => peer.ended(),
@@ -126,7 +165,7 @@ impl Server {
     }
 
     /// Ends it as services are ended, and waits until it has.
-    pub(super) fn stop(&mut self) -> Result<(), Error> {
+    pub(crate) fn stop(&mut self) -> Result<(), Error> {
         let name = self.product().name();
         let pid = Pid::from_raw(self.pid() as i32).expect("a process has a number");
         kill_process(pid, Signal::TERM).map_err(std::io::Error::from)?;
@@ -146,7 +185,7 @@ impl Server {
     }
 
     /// Ends it at once, and waits until it has.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         match &mut self.process {
             Process::Porpoise(serving) => serving.kill(),
             Process::MariaDb(peer) => peer.kill(),
