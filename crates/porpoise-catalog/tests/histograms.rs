@@ -70,7 +70,8 @@ proptest! {
         let (below, equal) = histogram.below_and_equal(&Value::Int(wanted));
         let (truly_below, truly_equal) = truth(&numbers, wanted);
         prop_assert!(is_near(below, truly_below) && is_near(equal, truly_equal));
-        prop_assert!(is_near(histogram.null_part, numbers.iter().filter(|n| n.is_none()).count() as f64 / numbers.len() as f64));
+        let nulls = numbers.iter().filter(|number| number.is_none()).count();
+        prop_assert!(is_near(histogram.null_part, nulls as f64 / numbers.len() as f64));
     }
 
     #[test]
@@ -111,6 +112,12 @@ proptest! {
         let json = Json::parse(&text).expect("JSON");
         prop_assert_eq!(Histogram::of_json(json.value(), &DataType::INT), Some(histogram));
     }
+}
+
+#[test]
+fn one_row_that_is_null_is_not_the_same_as_no_row() {
+    assert_eq!(of_numbers(&[None], 1024).null_part, 1.0);
+    assert_eq!(of_numbers(&[], 1024).null_part, 0.0);
 }
 
 #[test]

@@ -99,13 +99,14 @@ impl Histogram {
     /// Makes a histogram of values in any order.
     pub fn build(source: HistogramSource<'_>) -> Histogram {
         let domain = Domain::of(source.ty);
+        let has_rows = !source.values.is_empty();
         let all = source.values.len().max(1) as f64;
         let values = source.values.into_iter().filter(|value| !value.is_null());
         let mut values: Vec<Value> = values.map(shortened).collect();
         values.sort_unstable_by(|a, b| compare(a, b, domain));
-        let null_part = match values.is_empty() && all < 2.0 {
-            true => 0.0,
-            false => 1.0 - values.len() as f64 / all,
+        let null_part = match has_rows {
+            true => 1.0 - values.len() as f64 / all,
+            false => 0.0,
         };
         let mut groups: Vec<Group> = Vec::new();
         for value in values {
