@@ -315,6 +315,11 @@ impl Engine {
             })));
     }
 
+    /// Has `hook` called by a thread that is about to wait for the disk, for a moment.
+    pub fn set_read_hook(&self, hook: BlockHook) {
+        self.shared.store.set_read_hook(Some(hook));
+    }
+
     /// Has `hook` called by a thread whose statement is likely to compute for long.
     pub fn set_compute_hook(&self, hook: BlockHook) {
         self.shared.locks.set_compute_hook(hook);

@@ -159,7 +159,8 @@ impl Server {
         let listeners = open_listeners(&engine, options)?;
         let tcp = listeners.iter().filter_map(Listener::tcp_address).collect();
         engine.set_block_hook(Arc::new(thread_pool::hand_over_loop));
-        engine.set_compute_hook(Arc::new(thread_pool::hand_over_shared_loop));
+        engine.set_read_hook(Arc::new(thread_pool::hand_over_others));
+        engine.set_compute_hook(Arc::new(thread_pool::hand_over_for_long));
         let mut state = ServerState::new(engine);
         state.migration = options.migration;
         state.when_idle = options.when_idle;

@@ -4,7 +4,8 @@
 //! lock, a slow reader) it calls [`hand_over_loop`]: a standby thread continues the loop, and the
 //! waiting thread keeps only its own statement. The same happens to a statement that takes long,
 //! without its doing: the [`TurnMonitor`] has another thread take the loop over. One whose plan tells
-//! that it will is handed over before it begins ([`hand_over_shared_loop`]).
+//! that it will is handed over before it begins ([`hand_over_for_long`]). A read of the disk is a wait for
+//! which the loop is handed over if it has other connections ([`hand_over_others`]).
 //!
 //! ```text
 //!   thread 1   loop ── statement ── must wait ── … ── wakes ── replies ── returns its connection
@@ -261,12 +262,20 @@ pub(crate) fn hand_over_loop() {
     hand_over(false, |_| true);
 }
 
+/// This thread is about to wait for the disk: another one continues its loop, if that has other
+/// connections.
+pub(crate) fn hand_over_others() {
+    hand_over(false, has_others);
+}
+
 /// This thread is about to compute for long: another one continues its loop, if that has other
 /// connections.
-pub(crate) fn hand_over_shared_loop() {
-    hand_over(true, |worker| {
-        worker.inbox.connections.load(Ordering::Relaxed) > 1
-    });
+pub(crate) fn hand_over_for_long() {
+    hand_over(true, has_others);
+}
+
+fn has_others(worker: &Worker) -> bool {
+    worker.inbox.connections.load(Ordering::Relaxed) > 1
 }
 
 fn hand_over(is_computing: bool, is_due: impl Fn(&Worker) -> bool) {

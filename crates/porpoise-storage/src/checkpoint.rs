@@ -311,6 +311,7 @@ fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
         tree: snapshot,
         is_oldest_merged: false,
     }));
+    shared.pace.note_done(shared.fill_of_newest());
     shared.note_checkpoint(lsn);
     if let Some(runs) = oldest.runs() {
         runs.forget_file();

@@ -121,6 +121,12 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// As [`read_exact_at`](DiskFile::read_exact_at), unless that would wait for the disk: then the
+    /// system begins to read, and the result is `false`. Where nobody can tell, it waits.
+    fn read_exact_if_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
+        self.read_exact_at(bytes, offset).map(|()| true)
+    }
+
     /// Writes all bytes, or fails with some of them written.
     fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -298,6 +304,21 @@ impl DiskFile for File {
     #[cfg(target_os = "linux")]
     fn begin_writing_back(&self) {
         crate::write_back::begin(self);
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_exact_if_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
+        use rustix::io::{Errno, ReadWriteFlags, preadv2};
+        let mut parts = [io::IoSliceMut::new(bytes)];
+        match preadv2(self, &mut parts, offset, ReadWriteFlags::NOWAIT) {
+            Ok(read) => Ok(read == bytes.len()),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            // The file system doesn't tell.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                DiskFile::read_exact_at(self, bytes, offset).map(|()| true)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn sync_all(&self) -> io::Result<()> {

@@ -142,6 +142,7 @@ pub use snapshot::Snapshot;
 pub use store::{Stats, Store};
 pub use transaction::Transaction;
 pub use tree::SpaceNames;
+pub use tree_file::ReadHook;
 pub use uncommitted::Uncommitted;
 pub use verify::Verified;
 

@@ -33,6 +33,7 @@ use crate::options::{FlushPolicy, Work};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::transaction::Transaction;
 use crate::tree::SpaceNames;
+use crate::tree_file::ReadHook;
 use crate::tree_snapshot::TreeSnapshot;
 use crate::uncommitted::Uncommitted;
 use crate::{CommitTs, Error, Result, SpaceId, TxnId, checkpoint, recovery};
@@ -218,6 +219,13 @@ impl Store {
     /// Calls `hook` on a thread that is about to sleep for a row lock, and again when it has woken.
     pub fn set_wait_hook(&self, hook: Option<WaitHook>) {
         self.shared().locks.set_hook(hook);
+    }
+
+    /// Calls `hook` on a thread that is about to read rows which the system doesn't hold in memory.
+    pub fn set_read_hook(&self, hook: Option<ReadHook>) {
+        if let Some(file) = &self.shared().tree_file {
+            file.set_read_hook(hook);
+        }
     }
 
     /// Lets errors of damaged pages name the table and index that the page's rows belong to.

@@ -42,6 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arc_swap::ArcSwapOption;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
@@ -95,6 +96,19 @@ fn error_from_panic(payload: Box<dyn Any + Send>) -> Error {
     Error::TreePanicked(text.into())
 }
 
+/// Called on a thread that is about to wait for the disk, for some 100 microseconds as a rule: what
+/// the thread holds back, others may go on with.
+pub type ReadHook = Arc<dyn Fn() + Send + Sync>;
+
+#[derive(Default)]
+struct ReadHookCell(ArcSwapOption<ReadHook>);
+
+impl std::fmt::Debug for ReadHookCell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ReadHookCell").finish_non_exhaustive()
+    }
+}
+
 /// The tree's file, its pages verified as they are read.
 #[derive(Debug)]
 pub(crate) struct CheckedFile {
@@ -109,6 +123,7 @@ pub(crate) struct CheckedFile {
     unsynced: AtomicU64,
     /// How many pages have room on the disk, at most.
     room: AtomicU64,
+    read_hook: ReadHookCell,
 }
 
 #[derive(Clone, Debug)]
@@ -198,7 +213,13 @@ impl CheckedFile {
             unsynced: AtomicU64::new(0),
             // No file is so long that this overflows.
             room: AtomicU64::new(u64::MAX / 2),
+            read_hook: ReadHookCell::default(),
         }
+    }
+
+    /// Has `hook` called before a page is read that the system doesn't hold in memory.
+    pub fn set_read_hook(&self, hook: Option<ReadHook>) {
+        self.read_hook.0.store(hook.map(Arc::new));
     }
 
     pub fn id(&self) -> StoreId {
@@ -270,7 +291,7 @@ impl CheckedFile {
     }
 
     fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<(), DamagedPlace> {
-        let read = self.file.read_exact_at(out, page_offset(first));
+        let read = self.read_and_tell(page_offset(first), out);
         read.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => self.damage(first, "the file ends before it"),
             _ => DamagedPlace {
@@ -278,6 +299,19 @@ impl CheckedFile {
                 ..self.damage(first, format!("it can't be read: {error}"))
             },
         })
+    }
+
+    /// Reads; calls the hook first if that takes a wait for the disk.
+    fn read_and_tell(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let hook = self.read_hook.0.load();
+        let Some(hook) = &*hook else {
+            return self.file.read_exact_at(out, offset);
+        };
+        if self.file.read_exact_if_cached(out, offset)? {
+            return Ok(());
+        }
+        hook();
+        self.file.read_exact_at(out, offset)
     }
 
     /// The cache of checksums, with this page of checksums in it.

@@ -13,11 +13,11 @@ use smallvec::SmallVec;
 use crate::bind::Binder;
 use crate::json_text::{Item, Members};
 use crate::known::KnownValues;
-use crate::optimize::cost::{COVERED, FETCH, HASH_PUT, PASS, SEEK, SORT};
+use crate::optimize::cost::{COVERED, FETCH, HASH_GET, HASH_PUT, PASS, SEEK, SORT};
 use crate::optimize::dives::Counted;
 use crate::optimize::entries::on_entries;
 use crate::optimize::histograms::Histograms;
-use crate::optimize::order::{self, InterestingOrder};
+use crate::optimize::order::{self, InterestingOrder, Spared};
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{self, Sargs};
 use crate::plan::{Access, KeyRange, Node, RowLock, Scan, Taken};
@@ -832,17 +832,69 @@ impl TableChoice<'_> {
         }
     }
 
-    /// The path's cost with that of the sort that it doesn't spare; less where LIMIT ends it early.
+    /// The path's cost with that of the sort or the hash table that it doesn't spare; less where LIMIT
+    /// ends it early.
     fn total_cost(&self, path: &Path) -> f64 {
-        let rows = self.wanted.rows;
-        let rows = rows.filter(|_| self.binder.switches().prefer_ordering_index());
-        match (self.wanted.keys.is_empty(), path.in_order, rows) {
-            (false, true, Some(rows)) => {
-                path.cost * (rows / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
-            }
-            (false, false, rows) => path.cost + sort_cost(path.passed, rows),
-            _ => path.cost,
+        if self.wanted.keys.is_empty() {
+            return path.cost;
         }
+        let ends_early = self.binder.switches().prefer_ordering_index();
+        let (spared, asked) = match self.wanted.spared {
+            Spared::Sort => (sort_cost(path.passed, self.wanted.rows), self.wanted.rows),
+            Spared::Groups { sorted, asked } => {
+                let groups = self.groups(path.passed);
+                let rows_of_group = path.passed / groups;
+                let asked = asked.map(|asked| asked * rows_of_group);
+                (grouping_cost(path.passed, groups, sorted), asked)
+            }
+        };
+        match (path.in_order, asked.filter(|_| ends_early)) {
+            (true, Some(asked)) => {
+                path.cost * (asked / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
+            }
+            (true, None) => path.cost,
+            (false, _) => path.cost + spared,
+        }
+    }
+
+    /// How many groups so many of the table's rows make.
+    fn groups(&self, rows: f64) -> f64 {
+        /// One of so many rows is a guess where nothing is known.
+        const ROWS_OF_GROUP: f64 = 10.0;
+        let keys = &self.wanted.keys;
+        let is_own = keys.iter().all(|key| key.0 == self.source.slot);
+        let columns: SmallVec<[usize; 4]> = keys.iter().map(|key| key.1).collect();
+        let told = is_own.then(|| self.combinations(&columns)).flatten();
+        told.unwrap_or(rows / ROWS_OF_GROUP).min(rows).max(1.0)
+    }
+
+    /// How many different values some columns have together, as an index tells that begins with them,
+    /// or the sample. `None` where nothing does.
+    fn combinations(&self, columns: &[usize]) -> Option<f64> {
+        let mut indexes = self.table.indexes.iter().filter(|index| {
+            let first = index.parts.get(..columns.len());
+            first.is_some_and(|first| {
+                first
+                    .iter()
+                    .all(|part| part.prefix.is_none() && columns.contains(&part.column))
+            })
+        });
+        match indexes.next() {
+            Some(index) => {
+                let sample = || self.sample();
+                sample::distinct_of_index(self.table, index, columns.len(), self.rows, sample)
+            }
+            None => sample::distinct_values(self.sample()?, self.table, columns),
+        }
+    }
+}
+
+/// What it costs to put rows into so many groups by a hash table, and to sort these.
+fn grouping_cost(rows: f64, groups: f64, is_sorted: bool) -> f64 {
+    let of_table = rows * (PASS + HASH_GET) + groups * HASH_PUT;
+    match is_sorted {
+        true => of_table + sort_cost(groups, None),
+        false => of_table,
     }
 }
 

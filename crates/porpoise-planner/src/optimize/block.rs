@@ -7,7 +7,7 @@ use porpoise_expr::{Arithmetic, Expr, ExprKind, SlotId};
 use porpoise_types::DataType;
 
 use crate::bind::Binder;
-use crate::optimize::order::InterestingOrder;
+use crate::optimize::order::{InterestingOrder, Spared, rows_asked};
 use crate::optimize::rewritten::BlockText;
 use crate::optimize::skip::GroupEnds;
 use crate::optimize::{
@@ -114,9 +114,13 @@ pub fn select(
         number: _,
         subquery: _,
     } = block;
+    let counts_rows = having.is_empty() && !distinct && !binder.calc_found_rows;
     let mut wanted = match &group {
-        Some(group) if windows.is_empty() => order_for_grouping(group, &order),
-        Some(group) => order_for_grouping(group, &[]),
+        Some(group) if windows.is_empty() => {
+            let asked = rows_asked(limits, offsets).filter(|_| counts_rows);
+            order_for_grouping(group, &order, asked)
+        }
+        Some(group) => order_for_grouping(group, &[], None),
         None if windows.is_empty() => {
             let limit = limit
                 .as_ref()
@@ -194,8 +198,8 @@ pub fn select(
 }
 
 /// The order in which rows of a group come one after the other, if all keys are columns: that of
-/// ORDER BY, where it sorts the groups by their keys.
-fn order_for_grouping(group: &Grouping, order: &[SortKey]) -> InterestingOrder {
+/// ORDER BY, where it sorts the groups by their keys. LIMIT: so many groups are `asked` for.
+fn order_for_grouping(group: &Grouping, order: &[SortKey], asked: Option<f64>) -> InterestingOrder {
     let columns: Option<Vec<_>> = group.keys.iter().map(Expr::as_column).collect();
     let Some(columns) = columns.filter(|columns| !columns.is_empty()) else {
         return InterestingOrder::default();
@@ -205,6 +209,13 @@ fn order_for_grouping(group: &Grouping, order: &[SortKey]) -> InterestingOrder {
         false => keys_in_order(group, &columns, order),
     };
     let whole = group.rollup || sorted.is_some();
+    let spared = match group.rollup {
+        true => Spared::Sort,
+        false => Spared::Groups {
+            sorted: sorted.is_some(),
+            asked: asked.filter(|_| order.is_empty() || sorted.is_some()),
+        },
+    };
     let unsorted = || {
         let keys = columns.iter();
         keys.map(|(slot, column)| (*slot, *column, false)).collect()
@@ -212,10 +223,8 @@ fn order_for_grouping(group: &Grouping, order: &[SortKey]) -> InterestingOrder {
     InterestingOrder {
         keys: sorted.unwrap_or_else(unsorted),
         whole,
-        rows: None,
-        sort: Vec::new(),
-        top: None,
-        ends: None,
+        spared,
+        ..InterestingOrder::default()
     }
 }
 

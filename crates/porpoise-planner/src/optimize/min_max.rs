@@ -32,9 +32,7 @@ pub fn first_row(binder: &Binder<'_>, node: Node, aggregates: &[Aggregate]) -> N
         keys: vec![(slot, column, last)],
         whole: true,
         rows: Some(1.0),
-        sort: Vec::new(),
-        top: None,
-        ends: None,
+        ..InterestingOrder::default()
     };
     let everything = IndexRanges::all();
     let (access, reverse) = match &scan.access {

@@ -9,7 +9,22 @@ use crate::optimize::estimate::limit_value;
 use crate::optimize::ranges::IndexRanges;
 use crate::optimize::skip::GroupEnds;
 
-/// An order that would spare a sort.
+/// What is to be done with rows that don't come in an order.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Spared {
+    /// They are sorted.
+    #[default]
+    Sort,
+    /// A hash table keeps their groups.
+    Groups {
+        /// The groups are sorted.
+        sorted: bool,
+        /// LIMIT: how many groups will be asked for. `None`: all.
+        asked: Option<f64>,
+    },
+}
+
+/// An order that would spare a sort, or a hash table of groups.
 #[derive(Clone, Debug, Default)]
 pub struct InterestingOrder {
     /// Slot, column, and whether it descends. Empty: no order is of use.
@@ -25,6 +40,7 @@ pub struct InterestingOrder {
     pub top: Option<(Expr, Option<Expr>)>,
     /// Of the rows of a group, those at its ends suffice. Of a query of one table alone.
     pub ends: Option<GroupEnds>,
+    pub spared: Spared,
 }
 
 /// How many rows a LIMIT is taken to ask for that is not known yet.
@@ -37,8 +53,6 @@ impl InterestingOrder {
         limit: Option<&Expr>,
         offset: Option<&Expr>,
     ) -> InterestingOrder {
-        let rows_of = |limit: &Expr| limit_value(limit).unwrap_or(ROWS_OF_LIMIT);
-        let rows = limit.map(|limit| rows_of(limit) + offset.map_or(0.0, rows_of));
         let sort = order.iter().filter(|key| !key.expr.is_constant());
         let key = |key: &SortKey| {
             let (slot, column) = key.expr.as_column()?;
@@ -48,10 +62,9 @@ impl InterestingOrder {
         InterestingOrder {
             keys: keys.unwrap_or_default(),
             whole: true,
-            rows,
+            rows: rows_asked(limit, offset),
             sort: sort.cloned().collect(),
-            top: None,
-            ends: None,
+            ..InterestingOrder::default()
         }
     }
 
@@ -62,6 +75,12 @@ impl InterestingOrder {
             ..self.clone()
         }
     }
+}
+
+/// How many rows will be asked for, about. `None`: all.
+pub fn rows_asked(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<f64> {
+    let rows_of = |limit: &Expr| limit_value(limit).unwrap_or(ROWS_OF_LIMIT);
+    limit.map(|limit| rows_of(limit) + offset.map_or(0.0, rows_of))
 }
 
 /// Whether an index's rows come in the interesting order (`true`: read backward). `extends`: the

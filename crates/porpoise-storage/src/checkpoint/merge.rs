@@ -75,7 +75,7 @@ pub(super) fn merge(
         }
         let counters = write_counters(shared, &writing)?;
         write_state(&writing, state)?;
-        shared.pace.note_inserted();
+        shared.pace.note_inserted(shared.fill_of_newest());
         writing.commit()?;
         Ok(counters)
     });

@@ -6,14 +6,16 @@
 //!
 //! ```text
 //! fill of the newest memtable   0 ────────────────────────► limit ─────────────► 2 × limit
-//! the checkpoint                sleeps while it is further than twice the fill
+//! the checkpoint                puts rows into pages        writes the pages
+//!                               as the fill grows           at full speed
 //! a commit                                    sleeps while the fill is further than the
 //!                                             checkpoint, by some margin: a little longer,
 //!                                             the further it is
 //! ```
 //!
-//! Whoever waits for the checkpoint itself, to make another or to close the store, makes it go at
-//! full speed.
+//! All rows are to be in pages when there is as much time left as the last checkpoint took for the
+//! rest. Whoever waits for the checkpoint itself, to make another or to close the store, makes it go
+//! at full speed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -27,8 +29,10 @@ const WHOLE: u64 = 1000;
 /// pages and to refresh blocks.
 const INSERTED: u64 = 600;
 const WRITTEN: u64 = 900;
-/// A checkpoint sleeps so long at most, all in all.
-const SLEPT_MAX: Duration = Duration::from_secs(4);
+/// So long a checkpoint takes at most where it doesn't have to.
+const TIME_MAX: Duration = Duration::from_secs(6);
+/// At which fill of the newest memtable, in thousandths of the limit, a checkpoint is to be done.
+const DONE_AT: u64 = 850;
 const SLEEP: Duration = Duration::from_millis(2);
 /// Rows between two looks at how far others are.
 const ROWS_A_STEP: u64 = 128;
@@ -38,6 +42,10 @@ const ROWS_A_STEP: u64 = 128;
 pub(crate) struct Pace {
     progress: AtomicU32,
     waiting: AtomicU32,
+    /// The newest memtable's fill when all rows were in pages.
+    inserted_at: AtomicU32,
+    /// How much it was filled from there to the end of the last checkpoint.
+    filled_by_rest: AtomicU32,
 }
 
 impl Pace {
@@ -51,14 +59,29 @@ impl Pace {
         self.note(0);
     }
 
-    /// All rows are in the tree's pages.
-    pub fn note_inserted(&self) {
+    /// All rows are in the tree's pages, with the newest memtable filled so far.
+    pub fn note_inserted(&self, fill: u64) {
+        self.inserted_at.store(fill as u32, Ordering::Relaxed);
         self.note(INSERTED);
     }
 
     /// The tree is on disk.
     pub fn note_written(&self) {
         self.note(WRITTEN);
+    }
+
+    /// Blocks are refreshed, too.
+    pub fn note_done(&self, fill: u64) {
+        let inserted_at = u64::from(self.inserted_at.load(Ordering::Relaxed));
+        let by_rest = fill.saturating_sub(inserted_at) as u32;
+        self.filled_by_rest.store(by_rest, Ordering::Relaxed);
+    }
+
+    /// At which fill all rows are to be in pages.
+    fn insert_by(&self) -> u64 {
+        const EARLIEST: u64 = 200;
+        let rest = u64::from(self.filled_by_rest.load(Ordering::Relaxed));
+        DONE_AT.saturating_sub(rest).max(EARLIEST)
     }
 
     fn note(&self, progress: u64) {
@@ -125,14 +148,12 @@ impl<'a> Steps<'a> {
     }
 
     fn may_sleep(&self, progress: u64) -> bool {
-        /// How far it may be ahead of twice the fill: what is left to do when all rows are in the
-        /// tree's pages it can't do slowly.
-        const LEAD: u64 = 200;
         let shared = self.shared;
+        let is_ahead = || progress * shared.pace.insert_by() > shared.fill_of_newest() * INSERTED;
         shared.background == Background::Threads
             && !shared.is_stopping()
             && shared.pace.waiting.load(Ordering::Acquire) == 0
-            && progress > 2 * shared.fill_of_newest() + LEAD
-            && self.began.elapsed() < SLEPT_MAX * progress as u32 / WHOLE as u32
+            && is_ahead()
+            && self.began.elapsed() < TIME_MAX * progress as u32 / WHOLE as u32
     }
 }
