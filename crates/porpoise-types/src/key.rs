@@ -222,7 +222,7 @@ pub fn push_elements(
                 ..
             },
         ) => {
-            let (shift, len) = (64 - width.bits() as u32, int_width(*width) as u8);
+            let (shift, len) = (64 - width.bits(), int_width(*width) as u8);
             let encode = |v: i64| signed_key(v, shift);
             push_all(vector, integers, heads, descending, len, encode);
         }
@@ -235,7 +235,7 @@ pub fn push_elements(
                 ..
             },
         ) => {
-            let (shift, len) = (64 - width.bits() as u32, int_width(*width) as u8);
+            let (shift, len) = (64 - width.bits(), int_width(*width) as u8);
             let encode = |v: i64| unsigned_key(v as u64, shift);
             push_all(vector, integers, heads, descending, len, encode);
         }
@@ -756,7 +756,7 @@ mod tests {
                 v => *v as f64 / 7.0,
             }).collect();
             let nulls: Vec<bool> = values.iter().map(|(.., is_null)| *is_null).collect();
-            let packed: Vec<i64> = integers.iter().map(|v| (2020 << 9 | 3 << 5 | v & 15) as i64).collect();
+            let packed: Vec<i64> = integers.iter().map(|v| 2020 << 9 | 3 << 5 | v & 15).collect();
             let moments: Vec<i64> = packed.iter().map(|v| v << 37).collect();
             let positive: Vec<i64> = integers.iter().map(|v| v & i64::MAX).collect();
             let whole = [

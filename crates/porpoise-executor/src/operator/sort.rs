@@ -507,7 +507,7 @@ impl Operator for Sort<'_> {
                     continue;
                 }
                 let kept = &self.kept;
-                if (self.at - 1) % FETCHED_ROWS == 0 {
+                if (self.at - 1).is_multiple_of(FETCHED_ROWS) {
                     let next = kept.order[self.at - 1..].iter().take(FETCHED_ROWS);
                     kept.rows.fetch(next.map(|row| row.row as usize));
                 }
