@@ -17,6 +17,7 @@ use porpoise_expr::key;
 use porpoise_expr::{Arithmetic, Comparison, Domain, EvalContext, Expr, ExprKind, SlotId};
 use porpoise_storage::Interrupt;
 use porpoise_types::cancel::{self, Cancelled, IsOver};
+use porpoise_types::key::KeyHead;
 use porpoise_types::{Collation, DataType, Decimal, JsonValue, KeyBuf, Loss, Value, convert, row};
 use smallvec::SmallVec;
 
@@ -292,6 +293,28 @@ pub(crate) fn append_key(
         true => cancellable(exec, |_| append()),
         false => append(),
     }
+}
+
+/// Appends what a text is to the head of a key; of a long one, that ends with the statement.
+///
+/// # Errors
+/// 1317.
+#[inline]
+pub(crate) fn push_text(
+    exec: &Exec<'_>,
+    text: &[u8],
+    collation: Collation,
+    descending: bool,
+    head: &mut KeyHead,
+) -> Result<()> {
+    if text.len() > cancel::SHORT_BYTES {
+        return cancellable_as(LongWork::of(exec), || {
+            head.push_text(text, collation, descending);
+            Ok(())
+        });
+    }
+    head.push_text(text, collation, descending);
+    Ok(())
 }
 
 #[inline]

@@ -46,6 +46,10 @@ const ASKED_EVERY_BYTES: usize = 64 << 10;
 /// Rows are written so many bytes at a time, and read, where they are read in no order.
 const BLOCK_BYTES: usize = 32 << 10;
 
+/// So much of a row is fetched before it is restored.
+const FETCHED_BYTES_MAX: usize = 512;
+const CACHE_LINE_BYTES: usize = 64;
+
 /// Buffers that a thread keeps, and how large each may be.
 const SPARES_MAX: usize = 4;
 const SPARE_BYTES_MAX: usize = 64 << 10;
@@ -160,6 +164,20 @@ impl RowBuffer {
     /// all pushed.
     pub fn restore(&self, row: usize, frame: &mut Frame, slots: &[SlotId]) {
         restore(self.rows.from(self.places[row]), frame, slots);
+    }
+
+    /// Has the processor fetch rows, which are in memory, all at once: those that are restored in no order
+    /// are each waited for otherwise.
+    pub fn fetch(&self, rows: impl Iterator<Item = usize>) {
+        let mean_bytes = self.rows.bytes() / self.places.len().max(1);
+        let mut read = 0;
+        for row in rows {
+            let saved = self.rows.from(self.places[row]);
+            for at in (0..mean_bytes.min(FETCHED_BYTES_MAX)).step_by(CACHE_LINE_BYTES) {
+                read ^= saved.get(at).copied().unwrap_or(0);
+            }
+        }
+        std::hint::black_box(read);
     }
 
     /// A row as it is kept, of so many slots. The rows must be in memory.

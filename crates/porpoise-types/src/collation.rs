@@ -512,6 +512,27 @@ impl Collation {
         }
     }
 
+    /// By ASCII character, the first byte of the keys of texts that begin with it; 0 where that depends
+    /// on what follows.
+    pub fn first_bytes(self) -> [u8; 128] {
+        let row = self.row();
+        std::array::from_fn(|n| {
+            let byte = n as u8;
+            match row.kind {
+                _ if row.pad_space && byte <= b' ' => 0,
+                Kind::Binary if !row.pad_space => byte,
+                Kind::Uca { .. } => {
+                    let rules = row.uca_rules();
+                    match rules.may_contract(byte) {
+                        true => 0,
+                        false => rules.ascii_code(byte),
+                    }
+                }
+                kind => fold::Table::of(kind, row.charset).first_byte(byte),
+            }
+        })
+    }
+
     /// The length of a key written by [`Collation::sort_key`] at the start of `key`; `None` if it
     /// is cut off.
     pub fn sort_key_len(self, key: &[u8]) -> Option<usize> {
@@ -662,6 +683,13 @@ pub trait KeySink {
     fn put(&mut self, byte: u8);
     /// Appends bytes.
     fn append(&mut self, bytes: &[u8]);
+
+    /// How many bytes of a text are worth writing the weights of before this is asked again: none
+    /// where no more bytes are taken.
+    #[inline]
+    fn window(&self) -> usize {
+        usize::MAX
+    }
 }
 
 impl KeySink for Vec<u8> {
@@ -688,7 +716,7 @@ impl<A: smallvec::Array<Item = u8>> KeySink for SmallVec<A> {
 
 /// Writes 0x00 as 00 FF.
 fn write_escaped(text: &[u8], out: &mut impl KeySink) {
-    let mut rest = text;
+    let mut rest = &text[..text.len().min(out.window())];
     while let Some(zero) = rest.iter().position(|&b| b == 0) {
         out.append(&rest[..zero]);
         out.append(&[0, 0xFF]);

@@ -682,6 +682,14 @@ impl Decimal {
             out.extend([0x80]);
             return;
         }
+        if let Repr::Small { mantissa, scale } = &self.0 {
+            return write_small_key(*mantissa, *scale, out);
+        }
+        self.write_long_key(out);
+    }
+
+    /// As [`write_key`](Self::write_key), of any number but zero.
+    fn write_long_key(&self, out: &mut impl Extend<u8>) {
         let mut text = Vec::with_capacity(72);
         self.write_text(&mut text);
         let negative = text[0] == b'-';
@@ -744,6 +752,39 @@ impl Decimal {
         let end = if first < 0x80 { 0xFF } else { 0 };
         Some(1 + bytes[1..].iter().position(|&b| b == end)? + 1)
     }
+}
+
+/// Of 64 bits: how many pairs of digits a mantissa has at most.
+const PAIRS_MAX: usize = 11;
+
+/// As [`Decimal::write_key`], of a mantissa that isn't zero: pair by pair from the last one.
+fn write_small_key(mantissa: i64, scale: u8, out: &mut impl Extend<u8>) {
+    let flip = if mantissa < 0 { 0xFF } else { 0 };
+    let mut rest = mantissa.unsigned_abs();
+    // The exponent and the pairs, in front of the byte that ends the key.
+    let mut key = [flip; PAIRS_MAX + 2];
+    let (mut begin, mut end) = (PAIRS_MAX + 1, PAIRS_MAX + 1);
+    // An odd digit behind the point is the first of its pair.
+    let (mut divisor, mut factor) = match scale % 2 {
+        0 => (100, 1),
+        _ => (10, 10),
+    };
+    while rest != 0 {
+        let pair = (rest % divisor) as u8 * factor;
+        rest /= divisor;
+        (divisor, factor) = (100, 1);
+        begin -= 1;
+        key[begin] = (pair + 1) ^ flip;
+        if pair == 0 && begin + 1 == end {
+            end = begin;
+        }
+    }
+    let pairs = (PAIRS_MAX + 1 - begin) as i32;
+    let exponent = pairs - i32::from(scale.div_ceil(2));
+    begin -= 1;
+    key[begin] = (0xC0 + exponent).clamp(0x81, 0xFE) as u8 ^ flip;
+    key[end] = flip;
+    out.extend(key[begin..=end].iter().copied());
 }
 
 /// What [`Decimal::parse_prefix`] read.

@@ -23,6 +23,8 @@
 //!
 //! A descending part is the same with every bit flipped.
 
+use crate::collation::KeySink;
+use crate::vector::{ElementSlice, Kind, VectorSlice};
 use crate::{
     Collation, ConvertContext, DataType, Date, DateTime, Decimal, IntWidth, JsonValue, Time, Value,
     convert,
@@ -59,34 +61,222 @@ pub fn encode_key_part(
     }
 }
 
-/// Of a text that is longer, only so many bytes go into a key's head.
-const TEXT_PREFIX_BYTES: usize = 24;
-
-/// Appends what a part of a key with this text begins with: some eight bytes at least, of what
-/// [`encode_key_part`] writes. True if that is all of it.
-pub fn encode_text_prefix(
-    text: &[u8],
-    collation: Collation,
-    nullable: bool,
-    descending: bool,
-    out: &mut KeyBuf,
-) -> bool {
+/// Appends the part of a key that a text is, as [`encode_key_part`] does where it may be NULL.
+pub fn encode_text_part(text: &[u8], collation: Collation, descending: bool, out: &mut KeyBuf) {
     let start = out.len();
-    if nullable {
-        out.push(NOT_NULL);
-    }
-    let is_whole = text.len() <= TEXT_PREFIX_BYTES;
-    if is_whole {
-        collation.sort_key(text, out);
-    } else {
-        let is_begun = |at: &usize| text[*at] & 0xC0 != 0x80 || collation.is_binary();
-        let cut = (1..=TEXT_PREFIX_BYTES).rev().find(is_begun).unwrap_or(0);
-        collation.sort_key_prefix(&text[..cut], out);
-    }
+    out.push(NOT_NULL);
+    collation.sort_key(text, out);
     if descending {
         out[start..].iter_mut().for_each(|b| *b = !*b);
     }
-    is_whole
+}
+
+/// What a key begins with, as a number that sorts as the keys do.
+///
+/// ```text
+/// key    01 80 00 00 07 01 45 00            KEY_HEAD_BYTES = 16
+/// bits   01 80 00 00 07 01 45 00 00 … 00    the others are 0
+/// ```
+///
+/// Of two keys, the one of the lesser head comes first. Where the heads are equal, so are keys that
+/// are no longer than them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyHead {
+    bits: u128,
+    /// How long the key is, as far as it was written: one more than a head has, if it is longer.
+    len: u8,
+}
+
+/// How many bytes of a key its head has.
+pub const KEY_HEAD_BYTES: usize = size_of::<u128>();
+
+/// The length of all heads of longer keys.
+const LONGER: u8 = KEY_HEAD_BYTES as u8 + 1;
+
+impl KeyHead {
+    /// The head of a key.
+    pub fn of(key: &[u8]) -> KeyHead {
+        let mut head = KeyHead::default();
+        head.append(key);
+        head
+    }
+
+    /// The head of a text's part of which only the first byte is known.
+    #[inline]
+    pub fn of_first_byte(byte: u8, descending: bool) -> KeyHead {
+        let mut head = KeyHead::default();
+        for byte in [NOT_NULL, byte] {
+            head.put(if descending { !byte } else { byte });
+        }
+        head
+    }
+
+    /// The bytes, as a number.
+    #[inline]
+    pub fn bits(self) -> u128 {
+        self.bits
+    }
+
+    /// The key's length, if that is all of it.
+    #[inline]
+    pub fn whole_len(self) -> Option<usize> {
+        (self.len < LONGER).then_some(usize::from(self.len))
+    }
+
+    /// Whether nothing that comes behind it is of any effect.
+    #[inline]
+    pub fn is_full(self) -> bool {
+        self.len == LONGER
+    }
+
+    /// Appends the highest bytes of a number.
+    #[inline]
+    fn push(&mut self, bytes: u128, len: u8) {
+        // Bits beyond the last one are lost.
+        self.bits |= bytes.checked_shr(8 * u32::from(self.len)).unwrap_or(0);
+        self.len = (self.len + len).min(LONGER);
+    }
+
+    /// Appends the key's part that is one NULL.
+    #[inline]
+    pub fn push_null(&mut self, descending: bool) {
+        let null = if descending { !NULL } else { NULL };
+        self.push(u128::from(null) << (u128::BITS - 8), 1);
+    }
+
+    /// Appends a part that takes so many bytes, behind the one that tells that it isn't NULL.
+    #[inline]
+    fn push_fixed(&mut self, bytes: u64, len: u8, descending: bool) {
+        let bits = 8 * u32::from(len + 1);
+        let part = u128::from(NOT_NULL) << (bits - 8) | u128::from(bytes);
+        let part = if descending { !part } else { part };
+        self.push(part << (u128::BITS - bits), len + 1);
+    }
+
+    /// Appends a part that was encoded.
+    #[inline]
+    pub fn push_part(&mut self, part: &[u8]) {
+        self.append(part);
+    }
+
+    /// Appends the part that a text is. What is not needed of the text is not looked at.
+    pub fn push_text(&mut self, text: &[u8], collation: Collation, descending: bool) {
+        let mut part = KeyHead {
+            bits: 0,
+            len: self.len,
+        };
+        part.put(NOT_NULL);
+        collation.sort_key(text, &mut part);
+        if descending {
+            let before = u128::MAX.checked_shr(8 * u32::from(self.len));
+            let behind = u128::MAX.checked_shr(8 * u32::from(part.len));
+            part.bits ^= before.unwrap_or(0) & !behind.unwrap_or(0);
+        }
+        self.bits |= part.bits;
+        self.len = part.len;
+    }
+}
+
+impl KeySink for KeyHead {
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        self.push(u128::from(byte) << (u128::BITS - 8), 1);
+    }
+
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        let mut head = [0; KEY_HEAD_BYTES];
+        let len = bytes.len().min(KEY_HEAD_BYTES);
+        head[..len].copy_from_slice(&bytes[..len]);
+        let all = bytes.len().min(usize::from(LONGER)) as u8;
+        self.push(u128::from_be_bytes(head), all);
+    }
+
+    #[inline]
+    fn window(&self) -> usize {
+        match self.is_full() {
+            true => 0,
+            // Most characters take a byte each, and what the last one is, the one behind it tells.
+            false => usize::from(LONGER - self.len) + 1,
+        }
+    }
+}
+
+/// How the elements of a vector go into heads, where they do without being values first.
+///
+/// # Panics
+/// Where there are fewer elements than heads.
+pub fn push_elements(
+    vector: VectorSlice<'_>,
+    ty: &DataType,
+    descending: bool,
+    heads: &mut [KeyHead],
+) -> bool {
+    match (vector.elements, vector.kind, ty) {
+        (
+            ElementSlice::Integers(integers),
+            Kind::Int,
+            DataType::Int {
+                width,
+                unsigned: false,
+                ..
+            },
+        ) => {
+            let (shift, len) = (64 - width.bits(), int_width(*width) as u8);
+            let encode = |v: i64| signed_key(v, shift);
+            push_all(vector, integers, heads, descending, len, encode);
+        }
+        (
+            ElementSlice::Integers(integers),
+            Kind::UInt,
+            DataType::Int {
+                width,
+                unsigned: true,
+                ..
+            },
+        ) => {
+            let (shift, len) = (64 - width.bits(), int_width(*width) as u8);
+            let encode = |v: i64| unsigned_key(v as u64, shift);
+            push_all(vector, integers, heads, descending, len, encode);
+        }
+        (ElementSlice::Integers(dates), Kind::Date, DataType::Date) => {
+            push_all(vector, dates, heads, descending, 3, |v| v as u64);
+        }
+        (ElementSlice::Integers(moments), Kind::DateTime, DataType::DateTime { .. }) => {
+            push_all(vector, moments, heads, descending, 8, |v| v as u64)
+        }
+        (
+            ElementSlice::Doubles(doubles),
+            Kind::Double,
+            DataType::Float { .. } | DataType::Double { .. },
+        ) => push_all(vector, doubles, heads, descending, 8, double_key),
+        _ => return false,
+    }
+    true
+}
+
+/// Appends parts that take so many bytes each.
+#[inline]
+fn push_all<T: Copy>(
+    vector: VectorSlice<'_>,
+    elements: &[T],
+    heads: &mut [KeyHead],
+    descending: bool,
+    len: u8,
+    encode: impl Fn(T) -> u64,
+) {
+    if vector.nulls.is_empty() {
+        for (head, element) in heads.iter_mut().zip(elements) {
+            head.push_fixed(encode(*element), len, descending);
+        }
+        return;
+    }
+    for (row, head) in heads.iter_mut().enumerate() {
+        match vector.is_null(row) {
+            true => head.push_null(descending),
+            false => head.push_fixed(encode(elements[row]), len, descending),
+        }
+    }
 }
 
 fn int_width(width: IntWidth) -> usize {
@@ -106,15 +296,13 @@ fn encode_value(value: &Value, ty: &DataType, prefix_chars: Option<u32>, out: &m
                 Value::Int(v) => *v,
                 other => convert::to_int(other).0,
             };
-            let shift = 64 - 8 * n as u32;
-            let v = v.clamp(i64::MIN >> shift, i64::MAX >> shift);
-            let flipped = (v as u64) ^ (1 << (8 * n - 1));
-            out.extend_from_slice(&flipped.to_be_bytes()[8 - n..]);
+            let key = signed_key(v, 64 - 8 * n as u32);
+            out.extend_from_slice(&key.to_be_bytes()[8 - n..]);
         }
         DataType::Int { width, .. } => {
             let n = int_width(*width);
-            let v = uint_of(value).min(u64::MAX >> (64 - 8 * n as u32));
-            out.extend_from_slice(&v.to_be_bytes()[8 - n..]);
+            let key = unsigned_key(uint_of(value), 64 - 8 * n as u32);
+            out.extend_from_slice(&key.to_be_bytes()[8 - n..]);
         }
         DataType::Bit(_) | DataType::Set(_) => out.extend_from_slice(&uint_of(value).to_be_bytes()),
         DataType::Enum(_) | DataType::Year => {
@@ -188,15 +376,32 @@ fn uint_of(value: &Value) -> u64 {
     }
 }
 
-fn encode_double(v: f64, out: &mut KeyBuf) {
+/// What an integer is in a key of so many bits fewer than 64, which is clamped.
+#[inline]
+fn signed_key(v: i64, shift: u32) -> u64 {
+    let v = v.clamp(i64::MIN >> shift, i64::MAX >> shift);
+    (v as u64 ^ 1 << (63 - shift)) & u64::MAX >> shift
+}
+
+/// As [`signed_key`].
+#[inline]
+fn unsigned_key(v: u64, shift: u32) -> u64 {
+    v.min(u64::MAX >> shift)
+}
+
+#[inline]
+fn double_key(v: f64) -> u64 {
     // -0.0 equals 0.0.
     let bits = (v + 0.0).to_bits();
-    let flipped = if bits >> 63 == 1 {
+    if bits >> 63 == 1 {
         !bits
     } else {
         bits | 1 << 63
-    };
-    out.extend_from_slice(&flipped.to_be_bytes());
+    }
+}
+
+fn encode_double(v: f64, out: &mut KeyBuf) {
+    out.extend_from_slice(&double_key(v).to_be_bytes());
 }
 
 fn decode_double(bytes: [u8; 8]) -> f64 {
@@ -511,18 +716,75 @@ mod tests {
         }
 
         #[test]
-        fn the_prefix_of_a_text_is_what_its_key_begins_with(
-            text in "[a-zA-Z0-9 \u{300}\u{df}\u{e9}\u{4e00}l\u{b7}-]{0,60}",
+        fn the_head_of_a_text_is_what_its_key_begins_with(
+            text in "[a-zA-Z0-9 \u{0}\u{8}\u{300}\u{df}\u{e9}\u{4e00}\u{44f}l\u{b7}-]{0,60}",
+            number in any::<u16>(),
             descending in any::<bool>(),
+            is_second in any::<bool>(),
         ) {
-            for name in ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci"] {
+            let number = Value::Int(i64::from(number));
+            for name in ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci", "utf8mb4_hr_0900_ai_ci", "binary"] {
                 let collation = Collation::by_name(name).unwrap();
-                let (mut head, mut key) = (KeyBuf::new(), KeyBuf::new());
-                let is_whole = encode_text_prefix(text.as_bytes(), collation, true, descending, &mut head);
+                let (mut head, mut key) = (KeyHead::default(), KeyBuf::new());
+                if is_second {
+                    encode_key_part(&number, &DataType::BIGINT, true, !descending, None, &mut key);
+                    head.push_part(&key);
+                }
+                head.push_text(text.as_bytes(), collation, descending);
                 let ty = DataType::Varchar { length: 100, collation };
                 encode_key_part(&Value::Text(text.clone().into()), &ty, true, descending, None, &mut key);
-                prop_assert!(key.starts_with(&head), "{name} {text:?}");
-                prop_assert!(!is_whole || key == head);
+                prop_assert_eq!(head, KeyHead::of(&key), "{} {:?}", name, text);
+                let first = text.bytes().next().filter(u8::is_ascii);
+                let first = first.map_or(0, |byte| collation.first_bytes()[usize::from(byte)]);
+                if first != 0 && !is_second {
+                    prop_assert_eq!(first ^ if descending { 0xFF } else { 0 }, key[1], "{} {:?}", name, text);
+                    prop_assert!(head.bits() >= KeyHead::of_first_byte(first, descending).bits());
+                }
+                prop_assert_eq!(head.whole_len().is_some(), key.len() <= KEY_HEAD_BYTES);
+            }
+        }
+
+        #[test]
+        fn elements_have_the_heads_of_their_values(
+            values in proptest::collection::vec((any::<i64>(), 0u32..64, any::<bool>()), 1..20),
+            descending in any::<bool>(),
+        ) {
+            let int = |width, unsigned| DataType::Int { width, unsigned, zerofill: false, display_width: None };
+            let integers: Vec<i64> = values.iter().map(|(v, shift, _)| v >> shift).collect();
+            let doubles: Vec<f64> = integers.iter().map(|v| match v {
+                -1 => -0.0,
+                v => *v as f64 / 7.0,
+            }).collect();
+            let nulls: Vec<bool> = values.iter().map(|(.., is_null)| *is_null).collect();
+            let packed: Vec<i64> = integers.iter().map(|v| 2020 << 9 | 3 << 5 | v & 15).collect();
+            let moments: Vec<i64> = packed.iter().map(|v| v << 37).collect();
+            let positive: Vec<i64> = integers.iter().map(|v| v & i64::MAX).collect();
+            let whole = [
+                (Kind::Int, int(IntWidth::Tiny, false), &integers),
+                (Kind::Int, int(IntWidth::Medium, false), &integers),
+                (Kind::Int, DataType::BIGINT, &integers),
+                (Kind::UInt, int(IntWidth::Small, true), &positive),
+                (Kind::UInt, DataType::BIGINT_UNSIGNED, &positive),
+                (Kind::Date, DataType::Date, &packed),
+                (Kind::DateTime, DataType::DateTime { fsp: 6 }, &moments),
+            ];
+            let mut vectors: Vec<_> = whole.iter().map(|(kind, ty, of)| (*kind, ty.clone(), ElementSlice::Integers(of))).collect();
+            vectors.push((Kind::Double, DataType::DOUBLE, ElementSlice::Doubles(&doubles)));
+            for (kind, ty, elements) in vectors {
+                for nulls in [&[][..], &nulls] {
+                    let vector = VectorSlice { kind, elements, nulls };
+                    let mut heads = vec![KeyHead::default(); vector.len()];
+                    for _ in 0..3 {
+                        prop_assert!(push_elements(vector, &ty, descending, &mut heads));
+                    }
+                    for (row, head) in heads.iter().enumerate() {
+                        let mut key = KeyBuf::new();
+                        for _ in 0..3 {
+                            encode_key_part(&vector.value(row), &ty, true, descending, None, &mut key);
+                        }
+                        prop_assert_eq!(*head, KeyHead::of(&key), "{:?} {:?}", ty, vector.value(row));
+                    }
+                }
             }
         }
 

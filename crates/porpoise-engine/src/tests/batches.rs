@@ -406,9 +406,71 @@ impl Expressions<'_> {
     }
 
     pub fn query(&mut self) -> String {
-        match self.0.below(9) {
+        match self.0.below(12) {
             7..9 => self.join(),
+            9..12 => self.sort(),
             kind => self.query_of(kind),
+        }
+    }
+
+    /// What rows are put in order by: often the same of many.
+    fn order(&mut self) -> String {
+        let columns = [
+            &INTEGERS[..],
+            &UNSIGNED,
+            &DECIMALS,
+            &DOUBLES,
+            &MOMENTS,
+            &TEXTS,
+            &OTHERS,
+        ]
+        .concat();
+        let computed = [
+            "UPPER(v)",
+            "c COLLATE utf8mb4_bin",
+            "v COLLATE utf8mb4_general_ci",
+            "CONCAT(v, x, c, a2)",
+            "LENGTH(v)",
+            "m / 3",
+            "e IS NULL",
+            "RAND(5)",
+            "CAST(d AS CHAR)",
+        ];
+        let keys = (0..1 + self.0.below(3)).map(|_| {
+            let key = match self.0.below(6) {
+                0 => self.number(1),
+                1 => self.0.one_of(&computed).into(),
+                _ => self.0.one_of(&columns).to_string(),
+            };
+            format!("{key} {}", self.0.one_of(&["", "DESC"]))
+        });
+        keys.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Rows in order, all or some of them; what they are sorted by is not all that is told of them.
+    fn sort(&mut self) -> String {
+        let (condition, order) = (self.condition_clause(), self.order());
+        let limit = match self.0.below(4) {
+            0 => String::new(),
+            1 => format!(" LIMIT {}", self.0.below(700)),
+            2 => format!(" LIMIT {} OFFSET {}", self.0.below(30), self.0.below(30)),
+            _ => format!(" LIMIT {}", self.0.below(10)),
+        };
+        match self.0.below(6) {
+            0 => format!(
+                "SELECT DISTINCT s, e, LENGTH(v) AS l FROM t{condition}
+                 ORDER BY e, l DESC, s{limit}"
+            ),
+            1 => format!(
+                "SELECT id, jid FROM t JOIN (SELECT id AS jid, s AS j FROM t AS u{condition}) AS o
+                 ON i = j ORDER BY {order}{limit}"
+            ),
+            2 => format!(
+                "SELECT o.id, t.id FROM
+                 (SELECT id, s AS j FROM t{condition} ORDER BY {order}{limit}) AS o
+                 LEFT JOIN t ON t.i = o.j"
+            ),
+            _ => format!("SELECT id, v FROM t{condition} ORDER BY {order}{limit}"),
         }
     }
 
@@ -551,6 +613,8 @@ fn rows_examined_and_measured_are_those_of_row_by_row() {
         "EXPLAIN ANALYZE SELECT id FROM t WHERE s < 3 LIMIT 7",
         "EXPLAIN ANALYZE SELECT id FROM t WHERE s < 3",
         "EXPLAIN ANALYZE SELECT s, MAX(m) FROM t IGNORE INDEX (si) WHERE f > 0 GROUP BY s",
+        "EXPLAIN ANALYZE SELECT id FROM t WHERE f > 0 ORDER BY v, m",
+        "EXPLAIN ANALYZE SELECT id FROM t ORDER BY m DESC, v LIMIT 7",
     ] {
         let counts = |db: &mut Db, batches_from: &str| {
             let Answer { rows, .. } = answer(db, batches_from, sql);
@@ -726,4 +790,235 @@ fn neighbours_that_look_one_key_up_find_its_row() {
     db.run("UPDATE u SET v = v + 1");
     db.run("DELETE FROM u WHERE id = 4");
     is_found_by_scanning(&mut db);
+}
+
+/// Tables whose rows are many, and the same in much of what they are sorted by.
+fn texts_and_others() -> Db {
+    let mut db = Db::new();
+    db.run("SET cte_max_recursion_depth = 50000");
+    db.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL, b BIGINT, bi BIT(9),
+           se SET('x', 'y', 'z'), ti TIME(2), ts TIMESTAMP(3) NULL, ye YEAR, j JSON, z DECIMAL(20,3),
+           general VARCHAR(90) COLLATE utf8mb4_general_ci, spaced VARCHAR(90) COLLATE utf8mb4_bin,
+           plain VARCHAR(90), accents VARCHAR(90) COLLATE utf8mb4_0900_as_cs,
+           language VARCHAR(90) COLLATE utf8mb4_hr_0900_ai_ci, latin CHAR(90) CHARACTER SET latin1,
+           bytes VARBINARY(90), long_text TEXT)",
+    );
+    let mut numbers = Numbers(7);
+    let beginnings = [
+        "",
+        " ",
+        "                                ",
+        "https://example.com/path/of/",
+        "Яяяяяяяяяяяяяяяяяяяяя",
+        "Щ",
+        "日本語日本語日本語日本語",
+        "日",
+        "éééééééééééééééééé",
+        "l·lllllllllllllllll·",
+        "dž",
+        "\t",
+        "ab\t",
+    ];
+    let endings = ["", " ", "a", "A", "á", "ž", "Я", "語", "\u{1}", "z  "];
+    for from in (0..1200).step_by(400) {
+        let rows = (from..from + 400).map(|id| {
+            let mut text = || match numbers.below(9) {
+                0 => "NULL".to_string(),
+                _ => {
+                    let latin = |text: &&str| text.chars().all(|c| c <= 'ÿ');
+                    let text = format!(
+                        "{}{}{}",
+                        numbers.one_of(&beginnings),
+                        numbers.below(7),
+                        numbers.one_of(&endings)
+                    );
+                    format!("'{}'", Some(&*text).filter(latin).unwrap_or("é"))
+                        .replace("'é'", &format!("'{text}'"))
+                }
+            };
+            let texts: Vec<String> = (0..5).map(|_| text()).collect();
+            let latin = ["'a'", "'A '", "'é'", "'E1'", "NULL"];
+            format!(
+                "({id}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})",
+                numbers.below(9),
+                numbers.one_of(&["NULL", "1", "-1", "9223372036854775807", "5"]),
+                numbers.below(512),
+                numbers.below(8),
+                numbers.one_of(&["NULL", "'-01:02:03.5'", "'800:00:00'", "'00:00:01'"]),
+                numbers.one_of(&["NULL", "'2024-07-01 12:00:00.125'", "'2001-01-01'"]),
+                numbers.one_of(&["NULL", "1999", "2001"]),
+                numbers.one_of(&["NULL", "'[1,2]'", "'{\"a\":1}'", "'7'", "'\"x\"'"]),
+                numbers.one_of(&["NULL", "0.001", "-12345678901234567.891", "7", "100"]),
+                texts[0],
+                texts[1],
+                texts[2],
+                texts[3],
+                texts[4],
+                numbers.one_of(&latin),
+                numbers.one_of(&["NULL", "'a'", "'a\\0'", "'a\\0\\0b'", "X'FF'"]),
+                match numbers.below(3) {
+                    0 => "REPEAT('x', 2000)",
+                    _ => "'x'",
+                },
+            )
+        });
+        let rows: Vec<String> = rows.collect();
+        db.run(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+        db.engine.shared.store.checkpoint().expect("written");
+    }
+    db
+}
+
+/// What rows are sorted by; `@` stands for the table.
+const SORTED: [&str; 17] = [
+    "@a",
+    "@b",
+    "@bi",
+    "@se + 0",
+    "@ti",
+    "@ts",
+    "@ye",
+    "@z",
+    "@general",
+    "@spaced",
+    "@plain",
+    "@accents",
+    "@language",
+    "@latin",
+    "@bytes",
+    "@long_text",
+    "CONCAT(@plain, @general COLLATE utf8mb4_0900_ai_ci)",
+];
+
+#[test]
+fn rows_are_in_order_whatever_they_are_sorted_by() {
+    let mut db = texts_and_others();
+    let mut orders: Vec<String> = SORTED.iter().map(|key| key.to_string()).collect();
+    orders.extend(SORTED.iter().map(|key| format!("{key} DESC")));
+    orders.extend(SORTED.iter().map(|key| format!("a, {key} DESC, b")));
+    orders.extend(
+        SORTED
+            .iter()
+            .map(|key| format!("b DESC, z, {key}, id DESC")),
+    );
+    orders.push("j".into());
+    for order in &orders {
+        let all = is_the_same(&mut db, &format!("SELECT id, a FROM t ORDER BY {order}"));
+        let all = all.rows.expect("rows");
+        assert_eq!(all.len(), 1200);
+        is_the_same(
+            &mut db,
+            &format!("SELECT id, LENGTH(long_text) FROM t ORDER BY {order}"),
+        );
+        for limit in [1, 70, 1199] {
+            let sql = format!("SELECT id, a FROM t ORDER BY {order} LIMIT {limit}");
+            let first = is_the_same(&mut db, &sql).rows.expect("rows");
+            assert_eq!(first, all[..limit], "{sql}");
+        }
+    }
+    // By comparing what is side by side, which makes no keys.
+    for key in SORTED {
+        for (direction, wrong) in [("", ">"), ("DESC", "<")] {
+            db.run("DROP TABLE IF EXISTS o");
+            db.run(&format!(
+                "CREATE TABLE o (n INT AUTO_INCREMENT PRIMARY KEY, id INT) AS
+                 SELECT id FROM t ORDER BY {} {direction}",
+                key.replace('@', "")
+            ));
+            let of = |table: &str| key.replace('@', &format!("{table}."));
+            let (x, y) = (of("x"), of("y"));
+            let null = if direction.is_empty() { &y } else { &x };
+            let sql = format!(
+                "SELECT COUNT(*), SUM({x} {wrong} {y} OR ({x} IS NULL) <> ({y} IS NULL) AND {null} IS NULL
+                   OR {x} <=> {y} AND x.id > y.id)
+                 FROM o a JOIN o b ON b.n = a.n + 1 JOIN t x ON x.id = a.id JOIN t y ON y.id = b.id"
+            );
+            let rows = db.rows(&sql);
+            assert!(
+                rows == ["1199|0"] || rows == ["1199|NULL"],
+                "{key} {direction}: {rows:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn sorts_that_memory_does_not_hold_are_sorted_all_the_same() {
+    let mut db = texts_and_others();
+    let orders = [
+        "plain, a",
+        "a, general DESC",
+        "b",
+        "a % 3, id DESC",
+        "UPPER(plain)",
+        "long_text, z",
+    ];
+    for order in orders {
+        for what in ["id, a", "id, LENGTH(long_text)"] {
+            for limit in ["", " LIMIT 700", " LIMIT 3"] {
+                let sql = format!("SELECT {what} FROM t ORDER BY {order}{limit}");
+                let whole = is_the_same(&mut db, &sql);
+                db.run("SET sort_buffer_size = 32768");
+                assert_eq!(is_the_same(&mut db, &sql), whole, "{sql}");
+                db.run("SET sort_buffer_size = DEFAULT");
+            }
+        }
+        let sql = format!(
+            "SELECT DISTINCT a, b, plain FROM t ORDER BY plain, b, a, '{}'",
+            order.len()
+        );
+        let whole = is_the_same(&mut db, &sql);
+        db.run("SET sort_buffer_size = 32768");
+        assert_eq!(is_the_same(&mut db, &sql), whole, "{sql}");
+        db.run("SET sort_buffer_size = DEFAULT");
+    }
+}
+
+#[test]
+fn a_sort_that_is_read_again_goes_on_where_it_ended() {
+    let mut db = texts_and_others();
+    for order in ["t.a", "t.b DESC, t.a", "t.plain", "t.a % 4, t.z"] {
+        for limit in [5, 150, 900] {
+            is_the_same(
+                &mut db,
+                &format!(
+                    "SELECT t.id, u.id FROM t JOIN t u ON u.id = t.id * 7 AND u.a = 3
+                     ORDER BY {order} LIMIT {limit}"
+                ),
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_sort_fails_or_warns_with_is_as_row_by_row() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, b BIGINT, v VARCHAR(9))");
+    db.run("SET cte_max_recursion_depth = 5000");
+    db.run(
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+         SELECT i, IF(i = 2500, 9223372036854775807, i), CONCAT(i, IF(i > 2900, 'x', '')) FROM n",
+    );
+    for limit in ["", " LIMIT 7"] {
+        let Answer { rows, .. } = is_the_same(
+            &mut db,
+            &format!("SELECT id FROM t ORDER BY b + 1 DESC{limit}"),
+        );
+        assert!(rows.expect_err("out of range").starts_with("1690"));
+        let Answer { rows, warnings } = is_the_same(
+            &mut db,
+            &format!("SELECT id FROM t ORDER BY v + 0 DESC{limit}"),
+        );
+        assert!(rows.is_ok_and(|rows| rows[0] == "3000"));
+        assert_eq!(warnings.len(), 100);
+        db.run("SET @seen = 0");
+        let counts = format!("SELECT id FROM t ORDER BY (@seen := @seen + 1) % 5, id{limit}");
+        is_the_same(&mut db, &counts);
+        assert_eq!(db.rows("SELECT @seen"), ["6000"]);
+    }
+    db.run("SET batch_scan_min_rows = 0, max_execution_time = 1");
+    let slow = "SELECT COUNT(*) FROM (SELECT x.id FROM t x JOIN t y ORDER BY x.v DESC, y.v LIMIT 9000000) o";
+    let error = db.try_rows(slow).expect_err("ended");
+    assert_eq!(error.number(), 3024, "{error}");
 }

@@ -1,4 +1,4 @@
-//! Keys for a batch of rows: those that rows are grouped by, and those that they are joined on.
+//! Keys for a batch of rows: those that rows are grouped by, joined on, and put in order by.
 
 use porpoise_core::error::Result;
 use porpoise_expr::{Expr, SlotId};
@@ -20,15 +20,22 @@ pub(crate) struct KeyProgram<'p> {
 /// The keys of some rows.
 pub(crate) struct Keys<'r>(Vectors<'r>);
 
+impl Keys<'_> {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.rows
+    }
+}
+
 impl<'p> KeyProgram<'p> {
     /// `None` where a part can't be computed in batches.
     pub(super) fn compile(
         exec: &mut Exec<'_>,
         slot: SlotId,
-        exprs: &'p [Expr],
+        exprs: impl IntoIterator<Item = &'p Expr>,
     ) -> Option<KeyProgram<'p>> {
         let mut program = Program::new(slot);
-        let mut parts = Vec::with_capacity(exprs.len());
+        let mut parts = Vec::new();
         for expr in exprs {
             parts.push((expr, program.add(exec, expr)?));
         }
@@ -40,7 +47,7 @@ impl<'p> KeyProgram<'p> {
     pub(crate) fn new(
         exec: &mut Exec<'_>,
         slot: SlotId,
-        exprs: &'p [Expr],
+        exprs: impl IntoIterator<Item = &'p Expr>,
     ) -> Option<KeyProgram<'p>> {
         let mut keys = KeyProgram::compile(exec, slot, exprs)?;
         (keys.has_loops() && keys.charge(exec)).then_some(keys)
@@ -81,6 +88,17 @@ impl<'p> KeyProgram<'p> {
             ElementSlice::Integers(integers) => Some((integers, slice)),
             _ => None,
         }
+    }
+
+    /// A part of the keys, of all rows; `None` where there is no such part.
+    pub(super) fn part<'k>(
+        &self,
+        keys: &'k Keys<'_>,
+        part: usize,
+    ) -> Option<(VectorSlice<'k>, &'p Expr)> {
+        let (expr, register) = self.parts.get(part)?;
+        let vector = keys.0.vector(*register)?;
+        Some((vector.slice(0..keys.0.rows), expr))
     }
 
     /// The values of a row's key, each with its type.

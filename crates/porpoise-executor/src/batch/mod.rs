@@ -9,6 +9,7 @@
 //! group      Program     columns and expressions as vectors, each computed once
 //!            Accumulator::add_vector
 //! hash join  KeyProgram  keys as vectors, looked up one behind the other
+//! sort       OrderProgram  what keys begin with, of vectors: rows are compared by it
 //! ```
 //!
 //! Of a large scan other threads take a part where cores are idle: what they compute of some batches
@@ -40,6 +41,7 @@ mod filter;
 mod group;
 mod kernels;
 mod keys;
+mod order;
 mod program;
 mod unit;
 mod units;
@@ -55,6 +57,7 @@ pub(crate) use columns::Accumulators;
 pub(crate) use filter::Filter;
 pub(crate) use group::{Arguments, GroupProgram, Partition};
 pub(crate) use keys::{KeyProgram, Keys};
+pub(crate) use order::OrderProgram;
 pub(crate) use units::Units;
 pub use units::units_of_others;
 

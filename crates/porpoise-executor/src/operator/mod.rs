@@ -3,7 +3,7 @@
 //! `open` starts an operator, again and again for the right side of a nested loop; `next` puts the
 //! next row into the frame and says whether there was one. After `next` has said no, it is not
 //! asked again before another `open`. Who takes many rows may ask for batches of them, too
-//! ([`crate::batch`]): scans have some, and groupings and hash joins take them.
+//! ([`crate::batch`]): scans have some, and groupings, hash joins and sorts take them.
 //!
 //! | where rows come from | what is done to them one by one | what needs all of them |
 //! | --- | --- | --- |
@@ -39,7 +39,8 @@ use porpoise_core::memory::Charge;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::{EvalContext, Expr, SlotId};
 use porpoise_planner::plan::Node;
-use porpoise_types::{KeyBuf, Value};
+use porpoise_types::key::encode_text_part;
+use porpoise_types::{KeyBuf, Value, cancel};
 use smallvec::SmallVec;
 
 use crate::Exec;
@@ -269,6 +270,12 @@ pub fn key_of<'p>(
 ) -> Result<()> {
     out.clear();
     for (expr, descending) in exprs {
+        if let Some((text, collation)) = exec.text_column(expr)
+            && text.len() <= cancel::SHORT_BYTES
+        {
+            encode_text_part(text, collation, descending, out);
+            continue;
+        }
         let value = expr.eval(exec)?;
         append_key(exec, &value, &expr.ty, descending, out)?;
     }

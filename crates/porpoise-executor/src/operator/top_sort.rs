@@ -13,6 +13,7 @@
 //! A row's place is its key and, among equal keys, when it came, which is the same each time.
 
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use porpoise_core::error::Result;
 use porpoise_core::memory::{Buffer, Charge};
@@ -21,10 +22,12 @@ use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
+use porpoise_types::key::KeyHead;
 
 use super::disk_sort::{DiskSort, SortedRows};
-use super::sort::{Extent, PREFIX_BYTES, Sort, head_of_key, is_of_columns};
+use super::sort::{Extent, Sort, head_of_key, is_of_columns};
 use super::{BoxedOperator, Operator, RowOrder, build_with, count_of, sort_key_of};
+use crate::batch::{Batch, OrderProgram, load_row};
 use crate::{Exec, row_buffer};
 
 struct SortedRow {
@@ -146,84 +149,76 @@ impl<'p> TopSort<'p> {
         self.rows.clear();
         self.charge.clear();
         self.at = 0;
-        self.has_more = false;
-        let is_of_columns = is_of_columns(self.keys);
-        let mut heap: BinaryHeap<SortedRow> = BinaryHeap::new();
-        let (mut key, mut saved, mut number) = (KeyBuf::new(), Vec::new(), 0);
-        let mut asked_at = ASKED_EVERY_BYTES;
+        let mut first = First {
+            keys: self.keys,
+            slots: self.slots,
+            is_of_columns: is_of_columns(self.keys),
+            most: self.most,
+            after,
+            rows: BinaryHeap::new(),
+            last: None,
+            number: 0,
+            has_more: false,
+            charge: Charge::default(),
+            asked_at: ASKED_EVERY_BYTES,
+            key: KeyBuf::new(),
+            saved: Vec::new(),
+        };
         self.input.open(exec)?;
-        while self.input.next(exec)? {
-            number += 1;
-            let worst = match heap.len() < self.most {
-                true => None,
-                false => heap.peek().map(|worst| &*worst.key),
-            };
-            // Most rows are told from the beginning of their key.
-            if let Some(worst) = worst
-                && is_of_columns
-            {
-                head_of_key(exec, self.keys, &mut key)?;
-                let len = PREFIX_BYTES.min(key.len()).min(worst.len());
-                if key[..len] > worst[..len] {
-                    self.has_more = true;
-                    continue;
+        let takes_batches = self.input.has_batches();
+        let mut program = None;
+        loop {
+            let goes_on = if takes_batches && let Some(batch) = self.input.next_batch(exec)? {
+                let new = || OrderProgram::new(exec, batch.slot, self.keys);
+                let program = program.get_or_insert_with(new);
+                first.offer_batch(exec, &batch, program.as_mut())?
+            } else if self.input.next(exec)? {
+                match first.offer(exec)? {
+                    Offered::Taken => Ok(()),
+                    Offered::TakenToSpill => Err(0..0),
                 }
-            }
-            sort_key_of(exec, self.keys, &mut key)?;
-            if worst.is_some_and(|worst| *worst <= *key) || self.most == 0 {
-                self.has_more = true;
-                continue;
-            }
-            let is_behind = |last: &SortedRow| (&*last.key, last.number) < (&*key, number);
-            if !after.as_ref().is_none_or(is_behind) {
-                continue;
-            }
-            saved.clear();
-            row_buffer::save(&exec.frame, self.slots, &mut saved);
-            let row = SortedRow {
-                key: key.as_slice().into(),
-                number,
-                row: saved.as_slice().into(),
+            } else {
+                break;
             };
-            self.charge.add(&exec.session.memory, row.bytes())?;
-            heap.push(row);
-            if self.charge.bytes() >= asked_at {
-                asked_at = self.charge.bytes() + ASKED_EVERY_BYTES;
-                if exec
-                    .session
-                    .memory
-                    .is_to_spill(Buffer::Sort, self.charge.bytes())
-                {
-                    return match self.refill {
-                        Some(_) => {
-                            drop(heap);
-                            self.sort_all(exec)
-                        }
-                        None => self.go_to_disk(exec, heap),
-                    };
-                }
-            }
-            if heap.len() > self.most {
-                self.has_more = true;
-                let dropped = heap.pop();
-                self.charge
-                    .sub(dropped.as_ref().map_or(0, SortedRow::bytes));
+            if let Err(rest) = goes_on {
+                return match self.refill {
+                    Some(_) => {
+                        drop(first);
+                        self.sort_all(exec)
+                    }
+                    None => self.go_to_disk(exec, first, rest),
+                };
             }
         }
-        self.rows = heap.into_sorted_vec();
+        self.has_more = first.has_more;
+        self.charge = first.charge;
+        self.rows = first.rows.into_sorted_vec();
         Ok(())
     }
 
-    /// Has the rows that were kept, and the rest of the input, sorted on disk. Rows that were not
-    /// kept come behind these.
+    /// Has the rows that were kept, those at these places of the batch that came last, and the rest of
+    /// the input sorted on disk. Rows that were not kept come behind these.
     #[cold]
-    fn go_to_disk(&mut self, exec: &mut Exec<'_>, heap: BinaryHeap<SortedRow>) -> Result<()> {
+    fn go_to_disk(
+        &mut self,
+        exec: &mut Exec<'_>,
+        first: First<'p>,
+        places: Range<usize>,
+    ) -> Result<()> {
         let mut sort = DiskSort::new(exec);
-        for row in heap.into_sorted_vec() {
+        let First {
+            rows, mut charge, ..
+        } = first;
+        for row in rows.into_sorted_vec() {
             sort.push_saved(exec, &row.key, &row.row)?;
         }
-        self.charge.clear();
+        charge.clear();
         let mut key = KeyBuf::new();
+        for place in places {
+            self.input.load_of_batch(exec, place);
+            sort_key_of(exec, self.keys, &mut key)?;
+            sort.push(exec, &key, self.slots)?;
+        }
         while self.input.next(exec)? {
             sort_key_of(exec, self.keys, &mut key)?;
             sort.push(exec, &key, self.slots)?;
@@ -245,6 +240,157 @@ impl<'p> TopSort<'p> {
             whole.next(exec)?;
         }
         Ok(())
+    }
+}
+
+/// The first rows of those that have come.
+struct First<'p> {
+    keys: &'p [SortKey],
+    slots: &'p [SlotId],
+    is_of_columns: bool,
+    /// So many are kept.
+    most: usize,
+    /// Only rows behind this one are wanted.
+    after: Option<SortedRow>,
+    rows: BinaryHeap<SortedRow>,
+    /// The head of the last one's key, once there are as many as are kept: rows behind it aren't.
+    last: Option<KeyHead>,
+    /// How many have come.
+    number: u64,
+    /// Some were not kept that are behind those that are.
+    has_more: bool,
+    charge: Charge,
+    asked_at: usize,
+    /// Are overwritten.
+    key: KeyBuf,
+    saved: Vec<u8>,
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Offered {
+    /// It is kept, or not.
+    Taken,
+    /// So it is, and those that are kept take more memory than they should.
+    TakenToSpill,
+}
+
+impl<'p> First<'p> {
+    /// The current row has come.
+    fn offer(&mut self, exec: &mut Exec<'_>) -> Result<Offered> {
+        self.number += 1;
+        // Most rows are told from the head of their key.
+        if let Some(last) = self.last
+            && self.is_of_columns
+            && head_of_key(exec, self.keys)?.bits() > last.bits()
+        {
+            self.has_more = true;
+            return Ok(Offered::Taken);
+        }
+        sort_key_of(exec, self.keys, &mut self.key)?;
+        match self.is_wanted() {
+            true => self.take(exec),
+            false => Ok(Offered::Taken),
+        }
+    }
+
+    /// Whether the row that has come is among the first ones, by its key, which was made.
+    fn is_wanted(&mut self) -> bool {
+        let key = &*self.key;
+        let last = match self.rows.len() < self.most {
+            true => None,
+            false => self.rows.peek().map(|last| &*last.key),
+        };
+        if last.is_some_and(|last| last <= key) || self.most == 0 {
+            self.has_more = true;
+            return false;
+        }
+        let is_behind = |last: &SortedRow| (&*last.key, last.number) < (key, self.number);
+        self.after.as_ref().is_none_or(is_behind)
+    }
+
+    /// Keeps the current row, whose key was made.
+    fn take(&mut self, exec: &mut Exec<'_>) -> Result<Offered> {
+        self.saved.clear();
+        row_buffer::save(&exec.frame, self.slots, &mut self.saved);
+        let row = SortedRow {
+            key: self.key.as_slice().into(),
+            number: self.number,
+            row: self.saved.as_slice().into(),
+        };
+        self.charge.add(&exec.session.memory, row.bytes())?;
+        self.rows.push(row);
+        if self.charge.bytes() >= self.asked_at {
+            self.asked_at = self.charge.bytes() + ASKED_EVERY_BYTES;
+            let account = &exec.session.memory;
+            if account.is_to_spill(Buffer::Sort, self.charge.bytes()) {
+                return Ok(Offered::TakenToSpill);
+            }
+        }
+        if self.rows.len() > self.most {
+            self.has_more = true;
+            let dropped = self.rows.pop();
+            self.charge
+                .sub(dropped.as_ref().map_or(0, SortedRow::bytes));
+        }
+        if self.rows.len() == self.most {
+            self.last = self.rows.peek().map(|last| KeyHead::of(&last.key));
+        }
+        Ok(Offered::Taken)
+    }
+
+    /// The rows of a batch have come. `Err`: those that are kept take more memory than they should, and
+    /// the rows at these places have not been looked at.
+    fn offer_batch(
+        &mut self,
+        exec: &mut Exec<'_>,
+        batch: &Batch<'_>,
+        program: Option<&mut OrderProgram<'p>>,
+    ) -> Result<std::result::Result<(), Range<usize>>> {
+        let rows = batch.rows.len();
+        let layouts = exec.layouts;
+        let layout = &layouts[batch.slot.0 as usize].layout;
+        // As long as all are kept, nothing is gained.
+        let made = match (program, self.last) {
+            (Some(program), Some(last)) => {
+                let keys = program.run(exec, layout, &batch.rows)?;
+                keys.map(|keys| (program, keys, last))
+            }
+            _ => None,
+        };
+        let Some((program, keys, last)) = made else {
+            for (place, row) in batch.rows.iter().enumerate() {
+                exec.check_interrupt()?;
+                load_row(exec, batch.slot, row);
+                if self.offer(exec)? == Offered::TakenToSpill {
+                    return Ok(Err(place + 1..rows));
+                }
+            }
+            return Ok(Ok(()));
+        };
+        let before = self.number;
+        program.find_before(exec, &keys, last)?;
+        self.has_more |= program.places().len() < rows;
+        for &place in program.places() {
+            exec.check_interrupt()?;
+            let is_behind = |last: KeyHead| program.head(place).bits() > last.bits();
+            if self.last.is_some_and(is_behind) {
+                self.has_more = true;
+                continue;
+            }
+            let place = place as usize;
+            self.number = before + place as u64 + 1;
+            program.key(exec, &keys, place, &mut self.key)?;
+            if !self.is_wanted() {
+                continue;
+            }
+            load_row(exec, batch.slot, batch.rows[place]);
+            if self.take(exec)? == Offered::TakenToSpill {
+                return Ok(Err(place + 1..rows));
+            }
+        }
+        self.number = before + rows as u64;
+        Ok(Ok(()))
     }
 }
 

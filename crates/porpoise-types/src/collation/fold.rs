@@ -369,6 +369,14 @@ impl Table {
         found.map(|(_, weights)| *weights)
     }
 
+    /// What the key of a text that begins with an ASCII character begins with; 0 where that isn't known.
+    pub(super) fn first_byte(&self, byte: u8) -> u8 {
+        match self.ascii_is_short && (b'!'..0x80).contains(&byte) {
+            true => self.ascii[byte as usize],
+            false => 0,
+        }
+    }
+
     /// The weight of a character looked at alone.
     #[inline]
     pub(super) fn weight(&self, c: u32) -> u32 {
@@ -440,9 +448,13 @@ fn compare_wide(a: &[u8], b: &[u8], table: &Table) -> Ordering {
 fn write_weights(text: &[u8], table: &Table, out: &mut impl KeySink) -> PadRuns {
     let mut runs = PadRuns::new(SPACE);
     let mut at = 0;
-    while at < text.len() {
+    loop {
+        let window = (text.len() - at).min(out.window());
+        if window == 0 {
+            break;
+        }
         let plain = match table.ascii_is_short {
-            true => text[at..]
+            true => text[at..at + window]
                 .iter()
                 .take_while(|b| (b'!'..0x80).contains(*b))
                 .count(),

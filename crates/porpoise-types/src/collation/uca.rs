@@ -175,7 +175,7 @@ impl Rules {
     /// The one-byte code of an ASCII character; 0 for those without a weight, and those of which the
     /// language has something to say.
     #[inline]
-    fn ascii_code(self, byte: u8) -> u8 {
+    pub fn ascii_code(self, byte: u8) -> u8 {
         match self.tailoring {
             Some(tailoring) if tailoring.is_special(byte) => 0,
             _ => ASCII_CODE[byte as usize],
@@ -446,10 +446,13 @@ fn write_primary(p: u32, out: &mut impl KeySink) {
     }
 }
 
-/// Where the leading part ends whose characters are ASCII and can't contract.
-fn ascii_len(text: &[u8], rules: Rules) -> usize {
-    let length = match text.iter().position(|b| !b.is_ascii()) {
+/// Where the leading part ends whose characters are ASCII and can't contract; behind so many bytes at
+/// most.
+fn ascii_len(text: &[u8], most: usize, rules: Rules) -> usize {
+    let window = &text[..text.len().min(most)];
+    let length = match window.iter().position(|b| !b.is_ascii()) {
         Some(n) => n.saturating_sub(1),
+        None if window.len() < text.len() => window.len().saturating_sub(1),
         None => text.len(),
     };
     let Some(tailoring) = rules.tailoring else {
@@ -462,7 +465,7 @@ fn ascii_len(text: &[u8], rules: Rules) -> usize {
 fn write_primaries(text: &[u8], rules: Rules, out: &mut impl KeySink) -> PadRuns {
     let pad = rules.pad;
     let mut runs = PadRuns::new(SPACE_CODE);
-    let (ascii, rest) = text.split_at(ascii_len(text, rules));
+    let (ascii, rest) = text.split_at(ascii_len(text, out.window(), rules));
     if pad {
         for &b in cancel::parts(ascii).flatten() {
             match ASCII_CODE[b as usize] {
@@ -480,6 +483,9 @@ fn write_primaries(text: &[u8], rules: Rules, out: &mut impl KeySink) -> PadRuns
         }
     }
     for p in weights(rest, 0, rules) {
+        if out.window() == 0 {
+            break;
+        }
         if pad && p == SPACE_PRIMARY {
             runs.pending += 1;
         } else {
@@ -500,8 +506,11 @@ pub(super) fn sort_key(text: &[u8], rules: Rules, out: &mut impl KeySink) {
         return runs.end(out);
     }
     out.put(0);
-    if levels > 1 {
+    if levels > 1 && out.window() > 0 {
         for w in weights(text, 1, rules) {
+            if out.window() == 0 {
+                return;
+            }
             if w < SHORT_SECONDARY {
                 out.put(w as u8);
             } else {
@@ -510,8 +519,13 @@ pub(super) fn sort_key(text: &[u8], rules: Rules, out: &mut impl KeySink) {
         }
         out.put(0);
     }
-    if levels > 2 {
-        weights(text, 2, rules).for_each(|w| out.put(w as u8));
+    if levels > 2 && out.window() > 0 {
+        for w in weights(text, 2, rules) {
+            if out.window() == 0 {
+                return;
+            }
+            out.put(w as u8);
+        }
         out.put(0);
     }
 }

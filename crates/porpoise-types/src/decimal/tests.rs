@@ -202,6 +202,21 @@ proptest! {
     }
 
     #[test]
+    fn the_key_of_a_small_number_is_that_of_its_digits(
+        mantissa in prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), -200i64..200],
+        shift in 0u32..64, zeros in 0u32..12, scale in 0u8..=30,
+    ) {
+        let mantissa = (mantissa >> shift).checked_mul(10i64.pow(zeros)).unwrap_or(mantissa);
+        let v = Decimal::new(mantissa, scale);
+        if !v.is_zero() {
+            let (mut short, mut long) = (Vec::new(), Vec::new());
+            v.write_key(&mut short);
+            v.write_long_key(&mut long);
+            prop_assert_eq!(short, long);
+        }
+    }
+
+    #[test]
     fn a_mantissa_survives_its_bytes(v in any_decimal()) {
         prop_assert_eq!(Decimal::from_mantissa_le(&v.mantissa_le32(), v.scale()), v);
     }
