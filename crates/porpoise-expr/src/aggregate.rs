@@ -49,6 +49,8 @@ pub struct AggregateFunction {
     pub start: fn(&Aggregate) -> Box<dyn Accumulator>,
     /// The result depends on the order in which rows come.
     pub ordered: bool,
+    /// It keeps of each row what it is given: a group grows with its rows.
+    pub collects: bool,
     /// Adding a row neither fails nor warns, but for a sum of too many digits: rows may be added many
     /// at a time, those of one aggregate before those of the next.
     pub is_silent: bool,

@@ -33,20 +33,19 @@ const fn row(
     returns: fn(&[Expr]) -> Result<(DataType, bool)>,
     start: fn(&Aggregate) -> Box<dyn Accumulator>,
 ) -> AggregateFunction {
+    let collects = matches!(
+        name.as_bytes(),
+        b"GROUP_CONCAT" | b"JSON_ARRAYAGG" | b"JSON_OBJECTAGG"
+    );
     AggregateFunction {
         name,
         arity,
         argument_kinds,
         returns,
         start,
-        ordered: matches!(
-            name.as_bytes(),
-            b"ANY_VALUE" | b"GROUP_CONCAT" | b"JSON_ARRAYAGG" | b"JSON_OBJECTAGG"
-        ),
-        is_silent: !matches!(
-            name.as_bytes(),
-            b"GROUP_CONCAT" | b"JSON_ARRAYAGG" | b"JSON_OBJECTAGG"
-        ),
+        ordered: collects || matches!(name.as_bytes(), b"ANY_VALUE"),
+        collects,
+        is_silent: !collects,
     }
 }
 

@@ -313,11 +313,8 @@ impl DiskFile for File {
         match preadv2(self, &mut parts, offset, ReadWriteFlags::NOWAIT) {
             Ok(read) => Ok(read == bytes.len()),
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            // The file system doesn't tell.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
-                DiskFile::read_exact_at(self, bytes, offset).map(|()| true)
-            }
-            Err(error) => Err(error.into()),
+            // The file system doesn't tell, or the call is forbidden here: the other tells what is wrong.
+            Err(_) => DiskFile::read_exact_at(self, bytes, offset).map(|()| true),
         }
     }
 

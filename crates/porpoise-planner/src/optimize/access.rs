@@ -863,8 +863,17 @@ impl TableChoice<'_> {
         const ROWS_OF_GROUP: f64 = 10.0;
         let keys = &self.wanted.keys;
         let is_own = keys.iter().all(|key| key.0 == self.source.slot);
-        let columns: SmallVec<[usize; 4]> = keys.iter().map(|key| key.1).collect();
-        let told = is_own.then(|| self.combinations(&columns)).flatten();
+        let mut columns: SmallVec<[usize; 4]> = keys.iter().map(|key| key.1).collect();
+        if is_own {
+            let equalities = self.conditions.iter().filter_map(|of| self.equality(of));
+            let single = equalities.filter(|equality| !equality.joins && equality.values <= 1.0);
+            single.for_each(|single| columns.retain(|column| *column != single.column));
+        }
+        let told = match (is_own, columns.is_empty()) {
+            (true, true) => Some(1.0),
+            (true, false) => self.combinations(&columns),
+            (false, _) => None,
+        };
         told.unwrap_or(rows / ROWS_OF_GROUP).min(rows).max(1.0)
     }
 

@@ -209,7 +209,9 @@ fn order_for_grouping(group: &Grouping, order: &[SortKey], asked: Option<f64>) -
         false => keys_in_order(group, &columns, order),
     };
     let whole = group.rollup || sorted.is_some();
-    let spared = match group.rollup {
+    // In a hash table all groups would grow at once: an order is worth more then, as much as a sort.
+    let collects = (group.aggregates.iter()).any(|aggregate| aggregate.function.collects);
+    let spared = match group.rollup || collects {
         true => Spared::Sort,
         false => Spared::Groups {
             sorted: sorted.is_some(),
