@@ -135,6 +135,10 @@ fn deeper_statements_are_refused() {
     });
 }
 
+/// How long a plan may take that names tables twice, level by level, as the tests run unoptimised and
+/// beside others: without a bound, each level takes twice as long as the one before, for hours.
+const PLANNED_MAX: std::time::Duration = std::time::Duration::from_secs(300);
+
 /// Common tables, each of which names the one before it twice.
 fn doubled(levels: usize, query: &str) -> String {
     let table = |level: usize| {
@@ -158,10 +162,7 @@ fn common_tables_named_twice_by_each_other_are_planned_soon_or_refused() {
             let began = std::time::Instant::now();
             let ran = db.try_run(&doubled(30, query));
             let took = began.elapsed();
-            assert!(
-                took < std::time::Duration::from_secs(30),
-                "{query}: {took:?}"
-            );
+            assert!(took < PLANNED_MAX, "{query}: {took:?}");
             if let Err(error) = ran {
                 assert_eq!(error.number(), 1116, "{query}: {error}");
             }
@@ -181,10 +182,7 @@ fn views_named_twice_by_each_other_are_planned_soon_or_refused() {
             );
             let created = db.try_run(&create);
             let took = began.elapsed();
-            assert!(
-                took < std::time::Duration::from_secs(30),
-                "{level}: {took:?}"
-            );
+            assert!(took < PLANNED_MAX, "{level}: {took:?}");
             if let Err(error) = created {
                 assert_eq!(error.number(), 1116, "{level}: {error}");
                 assert!(level > 6, "{level}: {error}");
