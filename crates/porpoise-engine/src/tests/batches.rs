@@ -992,6 +992,45 @@ fn a_sort_that_is_read_again_goes_on_where_it_ended() {
 }
 
 #[test]
+fn first_rows_that_grow_go_to_disk_with_the_rest_of_their_batch() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT, v TEXT)");
+    db.run("SET cte_max_recursion_depth = 5000");
+    db.run(
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+         SELECT i, ABS(i - 1600) DIV 3, REPEAT('x', IF(i > 1500, 800, 3)) FROM n",
+    );
+    let sql = "SELECT id, v FROM t ORDER BY a LIMIT 200";
+    let whole = is_the_same(&mut db, sql);
+    db.run("SET sort_buffer_size = 32768");
+    assert_eq!(is_the_same(&mut db, sql), whole);
+}
+
+#[test]
+fn first_rows_that_come_first_are_not_all() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+    db.run("CREATE TABLE u (id INT PRIMARY KEY, k INT)");
+    db.run("SET cte_max_recursion_depth = 5000");
+    db.run(
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+         SELECT i, i DIV 3 FROM n",
+    );
+    db.run("INSERT INTO u SELECT id, a FROM t WHERE id > 300");
+    db.run("ANALYZE TABLE t, u");
+    // Twice as many rows are kept at first, which is what the first batch has.
+    let sql = "SELECT STRAIGHT_JOIN t.id, u.k FROM t JOIN u ON u.id = t.id ORDER BY t.a LIMIT 64";
+    let explained = db.rows(&format!("EXPLAIN FORMAT=TREE {sql}")).join("\n");
+    let sort = explained.find("Sort").expect("sorted");
+    assert!(
+        explained.find("join").is_some_and(|join| join < sort),
+        "{explained}"
+    );
+    let Answer { rows, .. } = is_the_same(&mut db, sql);
+    assert_eq!(rows.map(|rows| rows.len()), Ok(64));
+}
+
+#[test]
 fn what_a_sort_fails_or_warns_with_is_as_row_by_row() {
     let mut db = Db::new();
     db.run("CREATE TABLE t (id INT PRIMARY KEY, b BIGINT, v VARCHAR(9))");
