@@ -248,6 +248,12 @@ impl Db {
     }
 }
 
+/// How long this thread has had a processor: what a statement costs, whatever runs beside it.
+pub(super) fn cpu_time() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
+}
+
 /// Another session of the same engine.
 pub(super) fn beside(db: &Db) -> Db {
     let session = db

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use porpoise_core::error::Result;
 use porpoise_mdl::process::Command;
 
-use super::database::{Db, beside};
+use super::database::{Db, beside, cpu_time};
 
 /// How long a statement that was told to end may go on: much longer than it does, as the tests run
 /// unoptimised and beside others.
-const END_MAX: Duration = Duration::from_secs(20);
+const END_MAX: Duration = Duration::from_secs(5);
 
 /// Queries, each of which takes minutes in a part of its own. `ten` has ten rows, `tens` ten
 /// thousand.
@@ -366,9 +366,10 @@ fn long_statements_are_planned_soon_and_planning_ends_by_kill() {
     let db = database();
     for (what, sql) in long_plans() {
         let mut session = beside(&db);
-        let began = Instant::now();
+        // Of a processor: other tests take theirs.
+        let began = cpu_time();
         let explained = session.try_run(&format!("EXPLAIN {sql}"));
-        let took = began.elapsed();
+        let took = cpu_time() - began;
         assert!(explained.is_ok(), "{what}: {explained:?}");
         assert!(took < END_MAX, "{what}: {took:?}");
         // Whenever the kill comes, the session goes on; and what was killed while it was planned
