@@ -15,6 +15,11 @@ use porpoise_types::Collation;
 
 /// LIKE on a name, with backslash as the escape; case counts.
 pub fn like(name: &str, pattern: &str) -> bool {
+    // Each statement asks this of its tables' schemas, and most patterns are a name: wildcards match
+    // themselves.
+    if name == pattern && !pattern.contains('\\') {
+        return true;
+    }
     porpoise_types::like(
         name.as_bytes(),
         pattern.as_bytes(),

@@ -416,15 +416,9 @@ impl Grants {
 
     /// What is granted on a column: on itself, its table, its schema or globally.
     pub fn on_column(&self, schema: &str, table: &str, column: &str) -> Set {
-        let columns = self
-            .table(schema, table)
-            .map_or(&[][..], |grant| &grant.columns);
-        let own = columns
-            .iter()
-            .filter(|(name, _)| name.eq_ignore_ascii_case(column));
-        own.fold(self.on_table(schema, table), |set, (_, privileges)| {
-            set.with(*privileges)
-        })
+        let own = self.table(schema, table);
+        let own = own.map_or(Set::NONE, |grant| grant.on_column(column));
+        self.on_table(schema, table).with(own)
     }
 
     /// Whether anything at all is granted on a table or a column of it.
@@ -442,6 +436,15 @@ impl Grants {
         here.0 & useful.0 != 0
             || self.tables.iter().any(|grant| grant.schema == schema)
             || self.has_routine_in(schema)
+    }
+}
+
+impl TableGrant {
+    /// What is granted on a column alone.
+    pub fn on_column(&self, column: &str) -> Set {
+        let own = self.columns.iter();
+        let own = own.filter(|(name, _)| name.eq_ignore_ascii_case(column));
+        own.fold(Set::NONE, |set, (_, privileges)| set.with(*privileges))
     }
 }
 

@@ -51,7 +51,8 @@ pub(crate) fn write_column_definition(
     let mut definition = column_definition(column, charset);
     definition.default = default;
     let described = (definition.column_type, definition.decimals);
-    if !(charset.extends_ascii() && is_ascii(&definition)) {
+    let is_unchanged = is_text(charset) || (charset.extends_ascii() && is_ascii(&definition));
+    if !is_unchanged {
         let [schema, table, org_table, called, org_name] = [
             &column.schema,
             &column.table,
@@ -88,11 +89,14 @@ fn is_ascii(definition: &ColumnDefinition<'_>) -> bool {
     .all(|name| name.is_ascii())
 }
 
+/// Whether texts are in this character set as they are.
+fn is_text(charset: Charset) -> bool {
+    matches!(charset, Charset::Utf8mb4 | Charset::Binary)
+}
+
 /// A text in a client's character set; what it can't hold becomes `?`.
 pub(crate) fn encoded(text: &str, charset: Charset) -> Cow<'_, [u8]> {
-    if charset.extends_ascii() && text.is_ascii()
-        || matches!(charset, Charset::Utf8mb4 | Charset::Binary)
-    {
+    if charset.extends_ascii() && text.is_ascii() || is_text(charset) {
         return Cow::Borrowed(text.as_bytes());
     }
     let mut encoded = Vec::with_capacity(text.len());

@@ -450,11 +450,15 @@ fn check_accesses(state: &SessionState, accounts: &Accounts, accesses: &Accesses
     }
     let own = grants(state).unwrap_or_default();
     for access in accesses.iter() {
+        let of_definer;
         let grants = match &access.authority {
-            Authority::Session => Arc::clone(&own),
-            Authority::Definer(view) => definer_grants(state, accounts, view, &own)?,
+            Authority::Session => &own,
+            Authority::Definer(view) => {
+                of_definer = definer_grants(state, accounts, view, &own)?;
+                &of_definer
+            }
         };
-        let Some(missing) = missing(&grants, access) else {
+        let Some(missing) = missing(grants, access) else {
             continue;
         };
         return Err(match &access.outermost_view {
@@ -496,8 +500,13 @@ enum Missing {
 }
 
 fn missing(grants: &Grants, access: &Access) -> Option<Missing> {
-    let on_table = grants.on_table(&access.schema, &access.name);
     let of_table = grants.table(&access.schema, &access.name);
+    let on_schema = grants.on_schema(&access.schema);
+    let on_table = on_schema.with(of_table.map_or(Set::NONE, |grant| grant.privileges));
+    let on_column = |column: &str| {
+        let own = of_table.map_or(Set::NONE, |grant| grant.on_column(column));
+        on_table.with(own)
+    };
     let on_columns = of_table.map_or(Set::NONE, |grant| {
         let columns = grant.columns.iter().map(|(_, set)| *set);
         columns.fold(Set::NONE, Set::with)
@@ -514,7 +523,7 @@ fn missing(grants: &Grants, access: &Access) -> Option<Missing> {
         return Some(Missing::Table(lacking));
     }
     for (column, needed) in &access.columns {
-        let held = grants.on_column(&access.schema, &access.name, column);
+        let held = on_column(column);
         let lacking = needed.without(held);
         if lacking.meets(access.unnamed) {
             return Some(Missing::Table(lacking));
@@ -524,7 +533,7 @@ fn missing(grants: &Grants, access: &Access) -> Option<Missing> {
         }
     }
     for column in &access.shown {
-        let held = grants.on_column(&access.schema, &access.name, column);
+        let held = on_column(column);
         if !held.meets(Set::OF_VIEWS) {
             return Some(Missing::Column(Set::NONE, column.clone()));
         }

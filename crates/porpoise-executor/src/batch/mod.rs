@@ -12,8 +12,9 @@
 //! sort       OrderProgram  what keys begin with, of vectors: rows are compared by it
 //! ```
 //!
-//! Of a large scan other threads take a part where cores are idle: what they compute of some batches
-//! is given to the groups in the order of the rows ([`units`]).
+//! Of a large scan other threads take a part where cores are idle: they filter some batches, and
+//! aggregate what is left where rows are grouped; what comes of it is taken in the order of the rows
+//! ([`units`]).
 //!
 //! A [`Program`] is a list of steps, each of which makes a vector of the vectors before it: columns
 //! are read into vectors ([`RowLayout::read_column`](porpoise_types::RowLayout::read_column)), and
@@ -38,12 +39,13 @@ mod columns;
 mod condition;
 mod evaluator;
 mod filter;
+mod filter_work;
 mod group;
+mod group_work;
 mod kernels;
 mod keys;
 mod order;
 mod program;
-mod unit;
 mod units;
 
 use porpoise_core::error::{Error, Result};
@@ -55,7 +57,9 @@ use crate::{Exec, Row};
 
 pub(crate) use columns::Accumulators;
 pub(crate) use filter::Filter;
+pub(crate) use filter_work::FilterWork;
 pub(crate) use group::{Arguments, GroupProgram, Partition};
+pub(crate) use group_work::GroupWork;
 pub(crate) use keys::{KeyProgram, Keys};
 pub(crate) use order::OrderProgram;
 pub(crate) use units::Units;
@@ -102,9 +106,6 @@ pub(crate) trait RawRows {
 
     /// Counts rows that were taken: so many were examined, and so many have passed.
     fn count_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize);
-
-    /// Takes that back, for rows that are put back.
-    fn uncount_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize);
 
     /// Puts rows back, behind others that were.
     fn put_back(&mut self, rows: Vec<Rows>);

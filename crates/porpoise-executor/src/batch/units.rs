@@ -1,23 +1,27 @@
 //! One large scan on more than one core.
 //!
-//! A grouping whose scan has many rows takes them from it before its conditions were looked at, divides
-//! them into units ([`unit`](super::unit)), and has other threads take one each where cores are idle
-//! ([`idle_threads`]):
+//! Who reads many rows of a scan takes them from it before its conditions were looked at, divides them
+//! into units, and has other threads take one each where cores are idle ([`idle_threads`]). What is done
+//! to a unit's rows is [`Work`]:
+//!
+//! | who divides the rows | what others do | what is done with what comes of it |
+//! | --- | --- | --- |
+//! | a grouping ([`GroupWork`](super::GroupWork)) | filter and aggregate | it is given to the groups |
+//! | otherwise the scan itself, where conditions take long ([`FilterWork`](super::FilterWork)) | filter | rows that have passed are yielded, as batches or one by one |
 //!
 //! ```text
 //! rows      ──────────────────────────────────────────────────────────►
 //!                unit          unit          unit          unit
 //! who        the statement   thread 1      thread 2      nobody yet
-//!            ▲ given to      computed      is computing  waits
-//!              the groups
+//!            ▲ taken         computed      is computing  waits
 //! ```
 //!
 //! Only the statement's thread reads: it asks its cursor for rows, which stay in their blocks, so that
 //! to read them costs little beside what is computed of them, and what the others get is what the
 //! statement sees. They have nothing of the session, and nothing of the store but these blocks.
 //!
-//! What comes of the units is given to the groups in their order: groups come in the order of their
-//! first rows, sums of doubles are added in the order of theirs, and of equal texts the first is kept.
+//! What comes of the units is taken in their order: rows are yielded, and groups come, in the order of
+//! the scan, sums of doubles are added in the order of theirs, and of equal texts the first is kept.
 //! Rows of a unit in which something is out of the ordinary are put back into the scan, which goes
 //! through them as it does alone: so errors and warnings come of the same rows, in the same order. An
 //! error that reading meets is kept until the rows before it are done.
@@ -35,13 +39,11 @@ use std::time::{Duration, Instant};
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::memory::Charge;
-use porpoise_expr::{EvalContext, SlotId};
-use porpoise_planner::plan::Group;
+use porpoise_expr::EvalContext;
 use porpoise_storage::Rows;
 use porpoise_storage::idle_threads::{self, Help};
 
-use super::unit::{Computed, UnitProgram};
-use super::{GroupProgram, RawRows, Tries, UNIT_BATCHES, UNIT_BYTES};
+use super::{RawRows, Tries, UNIT_BATCHES, UNIT_BYTES};
 use crate::Exec;
 
 /// How many units each thread may be ahead of the statement.
@@ -65,10 +67,24 @@ const LATER_AFTER_WAITS: u32 = 8;
 /// How many batches it is alone for where no more rows came many at a time.
 const BATCHES_TO_END: u32 = 8;
 
+/// What is computed of units: nothing of the session or of the store is needed for it.
+pub(crate) trait Work: Send + Sync + 'static {
+    /// What comes of a unit's rows.
+    type Computed: Send + Sync;
+
+    /// Computes that; `None`: something is out of the ordinary, or it is over.
+    fn compute(&self, unit: &[Rows], is_over: &dyn Fn() -> bool) -> Option<Self::Computed>;
+
+    /// What the vectors of a batch take at most, in bytes.
+    fn vectors_bytes(&self) -> usize;
+
+    /// What comes of a unit takes at most, in bytes.
+    fn computed_bytes(&self) -> usize;
+}
+
 /// A scan's units.
-pub(crate) struct Units<'p> {
-    group: &'p Group,
-    running: Option<Running>,
+pub(crate) struct Units<W: Work> {
+    running: Option<Running<W>>,
     /// There are to be none.
     is_off: bool,
     /// So many batches are to be read before it is tried again, and so many the next time.
@@ -76,11 +92,11 @@ pub(crate) struct Units<'p> {
     alone_next: u32,
 }
 
-struct Running {
-    program: Arc<UnitProgram>,
+struct Running<W: Work> {
+    work: Arc<W>,
     is_over: Arc<AtomicBool>,
     /// In the order of their rows.
-    units: VecDeque<Arc<Unit>>,
+    units: VecDeque<Arc<Unit<W>>>,
     /// How many bytes their rows have.
     bytes: usize,
     units_max: usize,
@@ -97,8 +113,8 @@ struct Running {
     charge: Charge,
 }
 
-struct Unit {
-    program: Arc<UnitProgram>,
+struct Unit<W: Work> {
+    work: Arc<W>,
     /// Nobody wants to know any more what comes of the unit.
     is_over: Arc<AtomicBool>,
     /// Waits for what comes of it.
@@ -107,40 +123,46 @@ struct Unit {
     bytes: usize,
     is_taken: AtomicBool,
     /// `None`: something is out of the ordinary.
-    computed: OnceLock<Option<Computed>>,
+    computed: OnceLock<Option<W::Computed>>,
     _held: Held,
 }
 
 /// The next unit of a scan.
-pub(crate) struct Next {
-    unit: Arc<Unit>,
+pub(crate) struct Next<W: Work> {
+    unit: Arc<Unit<W>>,
     /// What the statement has computed itself.
-    own: Option<Computed>,
+    own: Option<W::Computed>,
 }
 
-impl Next {
+impl<W: Work> Next<W> {
     /// What has come of the rows; `None`: something is out of the ordinary.
-    fn outcome(&self) -> Option<&Computed> {
+    fn outcome(&self) -> Option<&W::Computed> {
         let of_unit = || self.unit.computed.get().and_then(Option::as_ref);
         self.own.as_ref().or_else(of_unit)
     }
 
     /// What has come of the rows.
-    pub(crate) fn computed(&self) -> Result<&Computed> {
+    ///
+    /// # Errors
+    /// If nobody has computed it.
+    pub(crate) fn computed(&self) -> Result<&W::Computed> {
         let missing = || Error::engine_error("a unit of rows that nobody has computed");
         self.outcome().ok_or_else(missing)
     }
 
-    /// How the key of one of its groups is spelled, and the group's first row.
-    pub(crate) fn key<'n>(&'n self, computed: &'n Computed, group: usize) -> (&'n [u8], &'n [u8]) {
-        let (spelled, (batch, row)) = computed.key(group);
-        let entry = self.unit.rows[batch].value(row);
-        (spelled, self.unit.program.row(entry))
+    /// What computes it.
+    pub(crate) fn work(&self) -> &W {
+        &self.unit.work
     }
 
-    /// The slot whose rows it has.
-    pub(crate) fn slot(&self) -> SlotId {
-        self.unit.program.slot()
+    /// An entry of it, by the numbers of its batch and of its row within that.
+    pub(crate) fn entry(&self, (batch, row): (usize, usize)) -> &[u8] {
+        self.unit.rows[batch].value(row)
+    }
+
+    /// Its rows.
+    pub(crate) fn into_rows(self) -> Vec<Rows> {
+        rows_of(self.unit)
     }
 }
 
@@ -175,10 +197,9 @@ pub fn units_of_others() -> usize {
     UNITS_OF_OTHERS.load(Ordering::Relaxed)
 }
 
-impl<'p> Units<'p> {
-    pub(crate) fn new(group: &'p Group) -> Units<'p> {
+impl<W: Work> Units<W> {
+    pub(crate) fn new() -> Units<W> {
         Units {
-            group,
             running: None,
             is_off: false,
             alone: 0,
@@ -193,7 +214,7 @@ impl<'p> Units<'p> {
     }
 
     /// The next unit. `None`: rows are to be had from the scan, those that were put back or those that
-    /// come next.
+    /// come next. `work` tells what is to be computed of units, if that can be.
     ///
     /// # Errors
     /// 1317, and what reading has met.
@@ -201,7 +222,8 @@ impl<'p> Units<'p> {
         &mut self,
         exec: &mut Exec<'_>,
         scan: &mut dyn RawRows,
-    ) -> Result<Option<Next>> {
+        work: impl FnOnce(&mut Exec<'_>, &mut dyn RawRows) -> Option<W>,
+    ) -> Result<Option<Next<W>>> {
         if self.is_off || scan.has_put_back() {
             return Ok(None);
         }
@@ -213,7 +235,7 @@ impl<'p> Units<'p> {
             if !scan.is_large(exec) {
                 return Ok(None);
             }
-            self.running = Running::begin(exec, self.group, scan);
+            self.running = Running::begin(exec, |exec| work(exec, scan));
             self.is_off = self.running.is_none();
         }
         let Some(running) = &mut self.running else {
@@ -223,13 +245,12 @@ impl<'p> Units<'p> {
         running.read(exec, scan);
         match running.take(exec) {
             Some(next) => {
-                let counts = next.outcome().map(|of| (of.examined, of.passed));
-                let is_worth_it = running.tries.note(counts.is_some());
-                if let Some((examined, passed)) = counts {
-                    scan.count_raw(exec, examined, passed);
+                let is_plain = next.outcome().is_some();
+                let is_worth_it = running.tries.note(is_plain);
+                if is_plain {
                     return Ok(Some(next));
                 }
-                scan.put_back(rows_of(next.unit));
+                scan.put_back(next.into_rows());
                 if !is_worth_it {
                     self.end(scan);
                 }
@@ -250,14 +271,6 @@ impl<'p> Units<'p> {
         }
     }
 
-    /// Puts the rows of a unit back that was to be added to groups.
-    pub(crate) fn put_back(&mut self, exec: &mut Exec<'_>, scan: &mut dyn RawRows, next: Next) {
-        if let Some(computed) = next.outcome() {
-            scan.uncount_raw(exec, computed.examined, computed.passed);
-        }
-        scan.put_back(rows_of(next.unit));
-    }
-
     /// Puts all rows back that were taken: there are no more units.
     pub(crate) fn end(&mut self, scan: &mut dyn RawRows) {
         self.is_off = true;
@@ -275,7 +288,7 @@ impl<'p> Units<'p> {
     }
 }
 
-fn rows_of(unit: Arc<Unit>) -> Vec<Rows> {
+fn rows_of<W: Work>(unit: Arc<Unit<W>>) -> Vec<Rows> {
     // A thread that wasn't waited for may be at them.
     match Arc::try_unwrap(unit) {
         Ok(unit) => unit.rows,
@@ -283,31 +296,30 @@ fn rows_of(unit: Arc<Unit>) -> Vec<Rows> {
     }
 }
 
-impl Running {
-    fn begin(exec: &mut Exec<'_>, group: &Group, scan: &mut dyn RawRows) -> Option<Running> {
+impl<W: Work> Running<W> {
+    fn begin(
+        exec: &mut Exec<'_>,
+        work: impl FnOnce(&mut Exec<'_>) -> Option<W>,
+    ) -> Option<Running<W>> {
         let others = exec.session.vars.innodb_parallel_read_threads - 1;
         let threads = idle_threads::threads_max().min(usize::try_from(others).ok()?);
         if threads == 0 {
             return None;
         }
-        let (keys, aggregates) = (&group.keys, &group.aggregates);
-        let raw = scan.raw(exec)?;
-        let by_statement = GroupProgram::new(exec, raw.0, keys, aggregates)?;
-        let program = UnitProgram::new(exec, raw, &by_statement, aggregates)?;
-        drop(by_statement);
-        if program.computed_bytes() > COMPUTED_BYTES_MAX {
+        let work = work(exec)?;
+        if work.computed_bytes() > COMPUTED_BYTES_MAX {
             return None;
         }
         let units_max = 1 + threads * UNITS_AHEAD;
-        let vectors = (1 + threads) * program.vectors_bytes();
-        let fixed_bytes = vectors + units_max * program.computed_bytes();
+        let vectors = (1 + threads) * work.vectors_bytes();
+        let fixed_bytes = vectors + units_max * work.computed_bytes();
         if !exec.session.memory.can_spare(fixed_bytes) {
             return None;
         }
         let mut charge = Charge::default();
         charge.set(&exec.session.memory, fixed_bytes).ok()?;
         Some(Running {
-            program: Arc::new(program),
+            work: Arc::new(work),
             is_over: Arc::default(),
             units: VecDeque::with_capacity(units_max),
             bytes: 0,
@@ -354,10 +366,10 @@ impl Running {
             if rows.is_empty() {
                 return;
             }
-            self.batches = (2 * self.batches).min(UNIT_BATCHES);
+            self.batches = (self.batches + 1).min(UNIT_BATCHES);
             self.bytes += bytes;
             let unit = Arc::new(Unit {
-                program: Arc::clone(&self.program),
+                work: Arc::clone(&self.work),
                 is_over: Arc::clone(&self.is_over),
                 statement: std::thread::current(),
                 rows,
@@ -372,22 +384,22 @@ impl Running {
     }
 
     /// The first unit, computed; `None` if there is none.
-    fn take(&mut self, exec: &Exec<'_>) -> Option<Next> {
+    fn take(&mut self, exec: &Exec<'_>) -> Option<Next<W>> {
         let first = Arc::clone(self.units.front()?);
         // Whether the statement is to end: what it computes itself tells nothing then.
         let is_over = || exec.check_interrupt().is_err();
         let mut own = None;
         if first.is_free() {
-            own = first.program.compute(&first.rows, is_over);
+            own = first.work.compute(&first.rows, &is_over);
         } else {
             while first.computed.get().is_none() {
                 let mut others = self.units.iter();
                 if let Some(other) = others.find(|unit| unit.is_free()) {
-                    let computed = other.program.compute(&other.rows, is_over);
+                    let computed = other.work.compute(&other.rows, &is_over);
                     let _ = other.computed.set(computed);
                 } else if !first.wait() {
                     self.waits += 1;
-                    own = first.program.compute(&first.rows, is_over);
+                    own = first.work.compute(&first.rows, &is_over);
                     break;
                 }
             }
@@ -398,13 +410,13 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl<W: Work> Drop for Running<W> {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 }
 
-impl Unit {
+impl<W: Work> Unit<W> {
     /// Whether nobody has taken it; it is taken then.
     fn is_free(&self) -> bool {
         !self.is_taken.load(Ordering::Relaxed) && !self.is_taken.swap(true, Ordering::Relaxed)
@@ -426,11 +438,11 @@ impl Unit {
     }
 }
 
-impl Help for Unit {
+impl<W: Work> Help for Unit<W> {
     fn help(&self) {
         if self.is_free() {
             let is_over = || self.is_over.load(Ordering::Relaxed);
-            let computed = self.program.compute(&self.rows, is_over);
+            let computed = self.work.compute(&self.rows, &is_over);
             if self.computed.set(computed).is_ok() {
                 UNITS_OF_OTHERS.fetch_add(1, Ordering::Relaxed);
             }

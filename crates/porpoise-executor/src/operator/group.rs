@@ -9,7 +9,7 @@ use super::group_state::{DistinctValues, GroupState, GroupsOfUnit};
 use super::hash_group::HashGroup;
 use super::{BoxedOperator, Operator, RowOrder, build_with, replay};
 use crate::Exec;
-use crate::batch::{GroupProgram, Tries, Units, load_row};
+use crate::batch::{GroupProgram, GroupWork, RawRows, Tries, Units, load_row};
 use crate::eval::{Evaluate, append_key};
 use crate::row_buffer::{RowBuffer, RowReader};
 
@@ -57,7 +57,7 @@ pub(super) struct GroupOperator<'p> {
     tries: Tries,
     /// There was a batch: units may follow.
     has_batches: bool,
-    units: Units<'p>,
+    units: Units<GroupWork>,
 }
 
 impl<'p> GroupOperator<'p> {
@@ -80,7 +80,7 @@ impl<'p> GroupOperator<'p> {
             program: None,
             tries: Tries::default(),
             has_batches: false,
-            units: Units::new(group),
+            units: Units::new(),
         }
     }
 
@@ -90,10 +90,14 @@ impl<'p> GroupOperator<'p> {
         let Some(scan) = self.input.raw_rows() else {
             return Ok(false);
         };
-        let Some(unit) = self.units.next(exec, scan)? else {
+        let group = self.group;
+        let program =
+            |exec: &mut Exec<'_>, scan: &mut dyn RawRows| GroupWork::new(exec, group, scan);
+        let Some(unit) = self.units.next(exec, scan, program)? else {
             return Ok(false);
         };
         let computed = unit.computed()?;
+        scan.count_raw(exec, computed.examined, computed.passed);
         if computed.passed > 0 {
             if self.levels.is_empty() {
                 self.levels.push(Level::new(Vec::new(), self.group));
@@ -282,7 +286,7 @@ impl Operator for GroupOperator<'_> {
         self.program = None;
         self.tries = Tries::default();
         self.has_batches = false;
-        self.units = Units::new(self.group);
+        self.units = Units::new();
         self.input.open(exec)
     }
 

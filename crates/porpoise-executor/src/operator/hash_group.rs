@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::Operator;
 use super::group_state::{DistinctValues, GroupState, Groups, GroupsOfUnit, read_values};
 use crate::Exec;
-use crate::batch::{Batch, GroupProgram, Partition, Tries, Units, load_row};
+use crate::batch::{Batch, GroupProgram, GroupWork, Partition, RawRows, Tries, Units, load_row};
 use crate::eval::{Evaluate, append_key};
 use crate::key_map::KeyMap;
 use crate::spill::{Hashing, filled, unreadable};
@@ -77,7 +77,7 @@ impl<'p> HashGroup<'p> {
         let mut key = KeyBuf::new();
         let takes_batches = input.has_batches();
         let mut batches = None;
-        let mut units = Units::new(self.group);
+        let mut units = Units::new();
         loop {
             // Behind a first batch units may follow.
             if batches.is_some()
@@ -113,7 +113,7 @@ impl<'p> HashGroup<'p> {
         &mut self,
         exec: &mut Exec<'_>,
         input: &mut dyn Operator,
-        units: &mut Units<'p>,
+        units: &mut Units<GroupWork>,
         batches: &mut Option<Option<BatchGroups<'p>>>,
         key: &mut KeyBuf,
     ) -> Result<bool> {
@@ -124,28 +124,30 @@ impl<'p> HashGroup<'p> {
             units.end(scan);
             return Ok(false);
         }
-        let Some(unit) = units.next(exec, scan)? else {
+        let group = self.group;
+        let program =
+            |exec: &mut Exec<'_>, scan: &mut dyn RawRows| GroupWork::new(exec, group, scan);
+        let Some(unit) = units.next(exec, scan, program)? else {
             return Ok(false);
         };
-        let group = self.group;
-        let new = || BatchGroups::new(exec, unit.slot(), group);
+        let (work, computed) = (unit.work(), unit.computed()?);
+        let new = || BatchGroups::new(exec, work.slot(), group);
         let batches = batches.get_or_insert_with(new);
-        let computed = unit.computed()?;
         let mut numbers = Vec::with_capacity(computed.groups);
         for group in 0..computed.groups {
-            let (spelled, row) = unit.key(computed, group);
+            let (spelled, row) = work.key(&unit, computed, group);
             let number = match batches {
                 Some(batches) => batches.find(exec, self, spelled, key, |exec| {
-                    load_row(exec, unit.slot(), row);
+                    load_row(exec, work.slot(), row);
                 })?,
                 None => {
-                    load_row(exec, unit.slot(), row);
+                    load_row(exec, work.slot(), row);
                     self.find(exec, key, &mut SmallVec::new())?
                 }
             };
             let Some(number) = number else {
                 // From here on there are no new groups: rows of others are put aside one by one.
-                units.put_back(exec, scan, unit);
+                scan.put_back(unit.into_rows());
                 units.end(scan);
                 return Ok(true);
             };
@@ -156,6 +158,7 @@ impl<'p> HashGroup<'p> {
             numbers: &numbers,
         };
         computed.give(exec, &mut groups)?;
+        scan.count_raw(exec, computed.examined, computed.passed);
         Ok(true)
     }
 

@@ -135,15 +135,6 @@ impl RawRows for Measured<'_> {
         });
     }
 
-    fn uncount_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize) {
-        if let Some(input) = self.input.raw_rows() {
-            input.uncount_raw(exec, examined, passed);
-        }
-        note(self.number, exec, Instant::now(), |measure, _| {
-            measure.rows -= passed as u64;
-        });
-    }
-
     fn put_back(&mut self, rows: Vec<Rows>) {
         if let Some(input) = self.input.raw_rows() {
             input.put_back(rows);

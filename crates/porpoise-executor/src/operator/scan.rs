@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Bound;
+use std::time::{Duration, Instant};
 
 use porpoise_catalog::{Index, IndexKind, index_entry};
 use porpoise_core::error::{Error, Result};
@@ -15,7 +16,9 @@ use smallvec::SmallVec;
 use super::leaps::Leaps;
 use super::row_keys::RowKeys;
 use super::{Operator, all_true};
-use crate::batch::{self, BYTES_MAX, Batch, Filter, ROWS_MAX, RawRows, RowOf, Tries, load_row};
+use crate::batch::{
+    self, BYTES_MAX, Batch, Filter, FilterWork, ROWS_MAX, RawRows, RowOf, Tries, Units, load_row,
+};
 use crate::{Exec, Row};
 
 /// Reads a table, by whatever access path the plan chose.
@@ -36,7 +39,7 @@ pub(super) struct ScanOperator<'p> {
     points: SmallVec<[KeyBuf; 1]>,
     bounds: SmallVec<[Bounds; 1]>,
     at: usize,
-    cursor: Option<Cursor>,
+    cursor: Option<Box<Cursor>>,
     /// Where cursors read.
     entries: Entries,
     /// Of an index merge: the rows' keys.
@@ -57,6 +60,9 @@ pub(super) struct ScanOperator<'p> {
     /// Of single look-ups, from the second opening on.
     last: Option<Box<LastFound>>,
 }
+
+/// Each look-up of a single row makes one, and small ones are made fast.
+const _: () = assert!(size_of::<ScanOperator<'_>>() <= 512);
 
 /// The key that was looked up last, and its row: what a join looks up comes in the other side's order,
 /// where equal keys are often neighbours.
@@ -93,10 +99,20 @@ struct ReadAhead<'p> {
     is_lent: bool,
     /// What comes behind those that were put back.
     error: Option<Error>,
+    /// How long the conditions have taken, of so many rows.
+    filtering: (Duration, u32),
+    /// Other threads look at the conditions, too. `None` while that goes on, and from where somebody has
+    /// taken rows before they were looked at: it gives them to others itself.
+    units: Option<Units<FilterWork>>,
+    /// What has come of a unit: batches, and which of their rows have passed.
+    filtered: VecDeque<(Rows, Vec<u32>)>,
 }
 
 /// A scan is a large one once it has read as many times the rows as it reads one by one.
 const LARGE_TIMES: u64 = 64;
+
+/// Conditions that take less of a row are not worth another thread.
+const DIVIDED_MIN: Duration = Duration::from_nanos(20);
 
 /// So many rows the first batch has. Each one has more than the last, so that little is read in vain
 /// where not all rows are asked for.
@@ -217,6 +233,9 @@ impl<'p> ScanOperator<'p> {
                 put_back: VecDeque::new(),
                 is_lent: false,
                 error: None,
+                filtering: (Duration::ZERO, 0),
+                units: Some(Units::new()),
+                filtered: VecDeque::new(),
             })
         })
     }
@@ -224,9 +243,18 @@ impl<'p> ScanOperator<'p> {
     /// Whether what comes next isn't read by the cursor.
     fn is_held_back(&self) -> bool {
         let is_held_back = |ahead: &ReadAhead<'_>| {
-            ahead.is_lent || !ahead.put_back.is_empty() || ahead.error.is_some()
+            ahead.is_lent
+                || !ahead.put_back.is_empty()
+                || !ahead.filtered.is_empty()
+                || ahead.error.is_some()
         };
         self.ahead.as_deref().is_some_and(is_held_back)
+    }
+
+    /// Whether it has given rows to other threads that have not been yielded yet.
+    fn is_dividing(&self) -> bool {
+        let units = self.ahead.as_deref().and_then(|ahead| ahead.units.as_ref());
+        units.is_some_and(Units::are_left)
     }
 
     /// The rows of the next batch, if there are any: those that were put back first.
@@ -279,6 +307,9 @@ impl<'p> ScanOperator<'p> {
         exec.check_interrupt()?;
         ahead.numbers.clear();
         (ahead.at, ahead.examined) = (0, 0);
+        if self.next_filtered(exec)? {
+            return Ok(true);
+        }
         if !self.fill_batch(exec)? {
             if let Some(ahead) = self.ahead.as_deref_mut() {
                 ahead.rows.clear();
@@ -296,7 +327,12 @@ impl<'p> ScanOperator<'p> {
                 append_rows(&ahead.rows, entries, &mut rows);
                 let layouts = exec.layouts;
                 let layout = &layouts[self.scan.slot.0 as usize].layout;
-                filter.run(exec, layout, &mut rows, &mut ahead.numbers)?
+                let begun = Instant::now();
+                let is_filtered = filter.run(exec, layout, &mut rows, &mut ahead.numbers)?;
+                let (time, rows) = &mut ahead.filtering;
+                *time += begun.elapsed();
+                *rows = rows.saturating_add(ahead.rows.len() as u32);
+                is_filtered
             }
             Some(_) => true,
             None => false,
@@ -308,6 +344,38 @@ impl<'p> ScanOperator<'p> {
         if !ahead.tries.note(ahead.is_filtered) {
             ahead.filter = None;
         }
+        Ok(true)
+    }
+
+    /// The next batch of those that a unit has left, or that the next unit has, whose conditions other
+    /// threads may have looked at; `false` where there is none, and the next batch is to be filtered.
+    fn next_filtered(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some(ahead) = self.ahead.as_deref_mut() else {
+            return Ok(false);
+        };
+        if ahead.filtered.is_empty()
+            && (ahead.is_divided() || exec.session.batch_scan_min_rows == 0)
+            && let Some(mut units) = ahead.units.take()
+        {
+            let next = units.next(exec, self, FilterWork::new);
+            let Some(ahead) = self.ahead.as_deref_mut() else {
+                return Ok(false);
+            };
+            ahead.units = Some(units);
+            if let Some(unit) = next? {
+                let numbers = unit.computed()?.clone();
+                ahead
+                    .filtered
+                    .extend(unit.into_rows().into_iter().zip(numbers));
+            }
+        }
+        let Some(ahead) = self.ahead.as_deref_mut() else {
+            return Ok(false);
+        };
+        let Some((rows, numbers)) = ahead.filtered.pop_front() else {
+            return Ok(false);
+        };
+        (ahead.rows, ahead.numbers, ahead.is_filtered) = (rows, numbers, true);
         Ok(true)
     }
 
@@ -574,7 +642,8 @@ impl<'p> ScanOperator<'p> {
             .as_ref()
             .map_or(Bound::Unbounded, |high| Bound::Excluded(high.as_slice()));
         self.read_before_cursor = self.read;
-        self.cursor = Some(exec.cursor(space, low, high, direction, self.latest())?);
+        let cursor = exec.cursor(space, low, high, direction, self.latest())?;
+        self.cursor = Some(Box::new(cursor));
         Ok(true)
     }
 
@@ -630,6 +699,13 @@ impl<'p> ScanOperator<'p> {
 }
 
 impl ReadAhead<'_> {
+    /// Whether the conditions are worth the time of other threads, which may be at them already.
+    fn is_divided(&self) -> bool {
+        let (time, rows) = self.filtering;
+        let is_going_on = self.units.as_ref().is_some_and(Units::are_left);
+        is_going_on || (self.has_loops && rows > 0 && time / rows >= DIVIDED_MIN)
+    }
+
     /// Counts the rows of the batch as examined up to one.
     fn examine(&mut self, exec: &mut Exec<'_>, end: usize) {
         exec.session.statement.rows_examined += (end - self.examined) as u64;
@@ -725,7 +801,7 @@ impl Operator for ScanOperator<'_> {
                 return Ok(true);
             }
             if self.is_held_back() {
-                if self.read_batch(exec)? {
+                if self.read_batch(exec)? || !self.is_held_back() {
                     continue;
                 }
                 return Ok(false);
@@ -823,6 +899,7 @@ impl RawRows for ScanOperator<'_> {
         self.read - self.read_before_cursor >= rows.saturating_mul(LARGE_TIMES)
             && self.reads_ahead(exec)
             && !self.has_put_back()
+            && !self.is_dividing()
     }
 
     fn raw(&mut self, exec: &mut Exec<'_>) -> Option<(SlotId, Filter<'static>, RowOf)> {
@@ -836,18 +913,14 @@ impl RawRows for ScanOperator<'_> {
 
     fn next_raw(&mut self, exec: &mut Exec<'_>, rows: &mut Rows) -> Result<bool> {
         exec.check_interrupt()?;
-        self.ahead(exec).is_lent = true;
+        let ahead = self.ahead(exec);
+        (ahead.is_lent, ahead.units) = (true, None);
         self.read_many(exec, rows)
     }
 
     fn count_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize) {
         exec.session.statement.rows_examined += examined as u64;
         self.yielded += passed as u64;
-    }
-
-    fn uncount_raw(&mut self, exec: &mut Exec<'_>, examined: usize, passed: usize) {
-        exec.session.statement.rows_examined -= examined as u64;
-        self.yielded -= passed as u64;
     }
 
     fn put_back(&mut self, rows: Vec<Rows>) {
@@ -857,8 +930,10 @@ impl RawRows for ScanOperator<'_> {
     }
 
     fn has_put_back(&mut self) -> bool {
-        let has_rows =
-            |ahead: &ReadAhead<'_>| ahead.at < ahead.numbers.len() || !ahead.put_back.is_empty();
+        let has_rows = |ahead: &ReadAhead<'_>| {
+            let is_in_batch = ahead.at < ahead.numbers.len();
+            is_in_batch || !ahead.put_back.is_empty() || !ahead.filtered.is_empty()
+        };
         self.ahead.as_deref().is_some_and(has_rows)
     }
 

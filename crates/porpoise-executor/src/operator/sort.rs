@@ -346,31 +346,56 @@ impl<'p> Kept<'p> {
                 }
             }
         }
+        if tied.len() <= TIED_FEW {
+            self.settle_few(tied, KEY_HEAD_BYTES);
+            return Ok(());
+        }
         // So many bytes are the same of all keys.
         let mut parts = vec![(tied, KEY_HEAD_BYTES)];
         while let Some((tied, same)) = parts.pop() {
-            exec.check_interrupt()?;
-            if tied.len() <= TIED_FEW {
-                // Equal keys keep the order in which they came.
-                let key = |row: &Sortable| (self.key_behind(row, same), row.row);
-                tied.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-                continue;
-            }
             let same = self.common(exec, tied, same)?;
-            for row in tied.iter_mut() {
-                row.set_bits(KeyHead::of(self.key_behind(row, same)).bits());
+            for rows in tied.chunks_mut(KEYS_RUN) {
+                exec.check_interrupt()?;
+                for row in rows {
+                    row.set_bits(KeyHead::of(self.key_behind(row, same)).bits());
+                }
             }
             let by_head = |a: &Sortable, b: &Sortable| a.place().cmp(&b.place());
             sort::sort(tied, HEADS_RUN, by_head, || exec.check_interrupt())?;
             let same = same + KEY_HEAD_BYTES;
-            for tied in tied.chunk_by_mut(|a, b| a.bits == b.bits) {
-                let is_longer = |row: &Sortable| !self.key_behind(row, same).is_empty();
-                if tied.len() > 1 && tied.iter().any(is_longer) {
+            let tied = tied.chunk_by_mut(|a, b| a.bits == b.bits);
+            for (number, tied) in tied.enumerate() {
+                if number % KEYS_RUN == 0 {
+                    exec.check_interrupt()?;
+                }
+                // Those of few rows are no reason for a list of them.
+                if tied.len() <= TIED_FEW {
+                    self.settle_few(tied, same);
+                } else if self.are_longer(exec, tied, same)? {
                     parts.push((tied, same));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Puts few rows in order whose keys have the same bytes at their beginning, so many.
+    fn settle_few(&self, tied: &mut [Sortable], same: usize) {
+        // Equal keys keep the order in which they came.
+        let key = |row: &Sortable| (self.key_behind(row, same), row.row);
+        tied.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    }
+
+    /// Whether a key of the rows is longer than so many bytes.
+    fn are_longer(&self, exec: &Exec<'_>, rows: &[Sortable], same: usize) -> Result<bool> {
+        for rows in rows.chunks(KEYS_RUN) {
+            exec.check_interrupt()?;
+            let mut rows = rows.iter();
+            if rows.any(|row| !self.key_behind(row, same).is_empty()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// How many bytes the keys of rows begin with that are the same: so many, or more.

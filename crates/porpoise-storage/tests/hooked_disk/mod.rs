@@ -15,6 +15,16 @@ pub trait Hooks: Debug + Send + Sync + 'static {
         of.file.read_at(bytes, offset)
     }
 
+    /// `None`: as [`read_at`](Hooks::read_at) has it, as if the system held all.
+    fn read_exact_if_cached(
+        &self,
+        _of: &OpenFile,
+        _bytes: &mut [u8],
+        _offset: u64,
+    ) -> Option<io::Result<bool>> {
+        None
+    }
+
     fn write_at(&self, of: &OpenFile, bytes: &[u8], offset: u64) -> io::Result<usize> {
         of.file.write_at(bytes, offset)
     }
@@ -97,6 +107,13 @@ impl<H: Hooks> Disk for HookedDisk<H> {
 impl<H: Hooks> DiskFile for HookedFile<H> {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         self.hooks.read_at(&self.of, bytes, offset)
+    }
+
+    fn read_exact_if_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
+        match self.hooks.read_exact_if_cached(&self.of, bytes, offset) {
+            Some(read) => read,
+            None => self.read_exact_at(bytes, offset).map(|()| true),
+        }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {

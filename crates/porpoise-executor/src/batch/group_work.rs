@@ -1,7 +1,7 @@
-//! Units: some batches of rows, filtered and aggregated by whoever has time.
+//! What a grouping has whoever has time do with a unit's rows: filter and aggregate them.
 //!
 //! Nothing of the session is needed for that, since only loops compute: where the row evaluator would
-//! have to, there is no [`UnitProgram`]. What comes of a unit is small, and is given to the statement's
+//! have to, there is no [`GroupWork`]. What comes of a unit is small, and is given to the statement's
 //! groups in the order of the units. Where something is out of the ordinary nothing comes of it, and
 //! its rows are gone through as if there were no units.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use porpoise_core::error::Result;
 use porpoise_expr::SlotId;
-use porpoise_expr::aggregate::Aggregate;
+use porpoise_planner::plan::Group;
 use porpoise_storage::Rows;
 use porpoise_types::vector::{ElementSlice, Elements, Kind, Vector, VectorSlice};
 use porpoise_types::{KeyBuf, RowLayout};
@@ -22,11 +22,12 @@ use super::filter::Filter;
 use super::group::{GroupProgram, NOTHING};
 use super::keys::spell_part;
 use super::program::{Program, Register};
-use super::{RowOf, UNIT_ROWS_MAX};
+use super::units::{Next, Work};
+use super::{RawRows, RowOf, UNIT_ROWS_MAX};
 use crate::Exec;
 
 /// What is computed of a unit.
-pub(super) struct UnitProgram {
+pub(crate) struct GroupWork {
     layout: Arc<RowLayout>,
     row_of: RowOf,
     filter: Filter<'static>,
@@ -65,15 +66,17 @@ const ROWS_OF_GROUPS_MIN: usize = 4096;
 /// Longer keys are not kept.
 const KEY_BYTES_MAX: usize = 4096;
 
-impl UnitProgram {
+impl GroupWork {
     /// `None` where the row evaluator has to compute something, there is nothing that is worth it, or
     /// an aggregate isn't one of those that can be put together.
-    pub(super) fn new(
-        exec: &Exec<'_>,
-        (slot, filter, row_of): (SlotId, Filter<'static>, RowOf),
-        program: &GroupProgram<'_>,
-        aggregates: &[Aggregate],
-    ) -> Option<UnitProgram> {
+    pub(crate) fn new(
+        exec: &mut Exec<'_>,
+        group: &Group,
+        scan: &mut dyn RawRows,
+    ) -> Option<GroupWork> {
+        let (slot, filter, row_of) = scan.raw(exec)?;
+        let aggregates = &group.aggregates;
+        let program = GroupProgram::new(exec, slot, &group.keys, aggregates)?;
         let (keys, arguments, registers) = program.detached()?;
         let kinds = registers.iter().zip(aggregates);
         let columns = kinds.map(|(register, aggregate)| {
@@ -86,7 +89,7 @@ impl UnitProgram {
         if keys.1.iter().any(is_any) || !is_work {
             return None;
         }
-        Some(UnitProgram {
+        Some(GroupWork {
             layout: Arc::clone(&exec.layouts[slot.0 as usize].layout),
             row_of,
             filter,
@@ -97,23 +100,36 @@ impl UnitProgram {
     }
 
     /// The slot whose rows are computed with.
-    pub(super) fn slot(&self) -> SlotId {
+    pub(crate) fn slot(&self) -> SlotId {
         self.arguments.slot
     }
 
     /// What of an entry is a row.
-    pub(super) fn row<'r>(&self, entry: &'r [u8]) -> &'r [u8] {
+    fn row<'r>(&self, entry: &'r [u8]) -> &'r [u8] {
         self.row_of.map_or(entry, |row_of| row_of(entry))
     }
 
-    /// What the vectors of a batch take at most, in bytes.
-    pub(super) fn vectors_bytes(&self) -> usize {
+    /// How the key of a unit's group is spelled, and the group's first row.
+    pub(crate) fn key<'n>(
+        &self,
+        next: &'n Next<GroupWork>,
+        computed: &'n Computed,
+        group: usize,
+    ) -> (&'n [u8], &'n [u8]) {
+        let (spelled, first_row) = computed.key(group);
+        (spelled, self.row(next.entry(first_row)))
+    }
+}
+
+impl Work for GroupWork {
+    type Computed = Computed;
+
+    fn vectors_bytes(&self) -> usize {
         let programs = self.keys.0.vectors_bytes() + self.arguments.vectors_bytes();
         self.filter.vectors_bytes() + programs
     }
 
-    /// What comes of a unit takes at most, in bytes.
-    pub(super) fn computed_bytes(&self) -> usize {
+    fn computed_bytes(&self) -> usize {
         const KEY_BYTES: usize = 64;
         let columns = self.columns.iter();
         let columns: usize = columns.map(|(_, kind)| kind.element_bytes()).sum();
@@ -125,8 +141,7 @@ impl UnitProgram {
         }
     }
 
-    /// Filters and aggregates the rows; `None`: something is out of the ordinary, or it is over.
-    pub(super) fn compute(&self, unit: &[Rows], is_over: impl Fn() -> bool) -> Option<Computed> {
+    fn compute(&self, unit: &[Rows], is_over: &dyn Fn() -> bool) -> Option<Computed> {
         let mut by = LoopsOnly(is_over);
         let is_grouped = !self.keys.1.is_empty();
         let columns = self.columns.iter().map(|(_, kind)| Column::new(*kind));
