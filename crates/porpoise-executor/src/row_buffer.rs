@@ -48,6 +48,8 @@ const BLOCK_BYTES: usize = 32 << 10;
 
 /// So much of a row is fetched before it is restored.
 const FETCHED_BYTES_MAX: usize = 512;
+/// So few bytes are in the processor's caches, written as they were a moment ago.
+const CACHED_BYTES: usize = 256 << 10;
 const CACHE_LINE_BYTES: usize = 64;
 
 /// Buffers that a thread keeps, and how large each may be.
@@ -169,6 +171,9 @@ impl RowBuffer {
     /// Has the processor fetch rows, which are in memory, all at once: those that are restored in no order
     /// are each waited for otherwise.
     pub fn fetch(&self, rows: impl Iterator<Item = usize>) {
+        if self.rows.bytes() < CACHED_BYTES {
+            return;
+        }
         let mean_bytes = self.rows.bytes() / self.places.len().max(1);
         let mut read = 0;
         for row in rows {

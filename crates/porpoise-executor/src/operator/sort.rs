@@ -2,6 +2,7 @@
 //!
 //! Rows that take more memory than they should go on to a sort on disk, with their whole keys.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use porpoise_core::error::Result;
@@ -51,10 +52,14 @@ impl Sortable {
         self.bits = [(bits >> 64) as u64, bits as u64];
     }
 
-    /// Where it stands, as far as the head tells.
+    /// By the heads; equal ones by the order in which their rows came.
     #[inline]
-    fn place(&self) -> (u128, u32) {
-        (self.bits(), self.row)
+    fn by_head(&self, other: &Sortable) -> Ordering {
+        // The first half tells two rows apart nearly always.
+        match self.bits[0].cmp(&other.bits[0]) {
+            Ordering::Equal => (self.bits[1], self.row).cmp(&(other.bits[1], other.row)),
+            unequal => unequal,
+        }
     }
 }
 
@@ -147,6 +152,8 @@ const HEADS_RUN: usize = 1 << 18;
 const KEYS_RUN: usize = 1 << 14;
 /// So many rows are fetched at once.
 const FETCHED_ROWS: usize = 16;
+/// So many rows are taken one by one before it is asked again whether there is a batch.
+const ROWS_TO_ASK: u32 = 16;
 /// So few rows are sorted by their keys as they are.
 const TIED_FEW: usize = 16;
 
@@ -316,8 +323,9 @@ impl<'p> Kept<'p> {
     /// Puts the rows in order.
     fn sort(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let mut order = std::mem::take(&mut self.order);
-        let by_head = |a: &Sortable, b: &Sortable| a.place().cmp(&b.place());
-        sort::sort(&mut order, HEADS_RUN, by_head, || exec.check_interrupt())?;
+        sort::sort(&mut order, HEADS_RUN, Sortable::by_head, || {
+            exec.check_interrupt()
+        })?;
         let tied = order.chunk_by_mut(|a, b| a.bits == b.bits);
         for (number, tied) in tied.enumerate() {
             if number % TIED_FEW == 0 {
@@ -360,8 +368,9 @@ impl<'p> Kept<'p> {
                     row.set_bits(KeyHead::of(self.key_behind(row, same)).bits());
                 }
             }
-            let by_head = |a: &Sortable, b: &Sortable| a.place().cmp(&b.place());
-            sort::sort(tied, HEADS_RUN, by_head, || exec.check_interrupt())?;
+            sort::sort(tied, HEADS_RUN, Sortable::by_head, || {
+                exec.check_interrupt()
+            })?;
             let same = same + KEY_HEAD_BYTES;
             let tied = tied.chunk_by_mut(|a, b| a.bits == b.bits);
             for (number, tied) in tied.enumerate() {
@@ -484,9 +493,12 @@ impl Sort<'_> {
         kept.clear();
         self.at = 0;
         let mut asked_at = ASKED_EVERY_BYTES;
-        let mut bytes = 0;
+        let (mut bytes, mut alone) = (0, 0);
         while bytes < most_bytes {
-            if takes_batches && let Some(batch) = self.input.next_batch(exec)? {
+            if takes_batches
+                && alone % ROWS_TO_ASK == 0
+                && let Some(batch) = self.input.next_batch(exec)?
+            {
                 let new = || OrderProgram::new(exec, batch.slot, kept.keys);
                 let program = program.get_or_insert_with(new);
                 kept.add_batch(exec, &batch, program.as_mut())?;
@@ -496,6 +508,7 @@ impl Sort<'_> {
                     Extent::Batches => saved_len(&exec.frame, kept.slots),
                 };
                 kept.add(exec)?;
+                alone += 1;
             } else {
                 self.is_read = true;
                 break;

@@ -482,6 +482,9 @@ fn write_primaries(text: &[u8], rules: Rules, out: &mut impl KeySink) -> PadRuns
             append_codes(part, &ASCII_CODE, out);
         }
     }
+    if out.window() == 0 {
+        return runs;
+    }
     for p in weights(rest, 0, rules) {
         if out.window() == 0 {
             break;
