@@ -354,7 +354,7 @@ impl<'p> ScanOperator<'p> {
             return Ok(false);
         };
         if ahead.filtered.is_empty()
-            && (ahead.is_divided() || exec.session.batch_scan_min_rows == 0)
+            && ahead.is_divided(exec.session.batch_scan_min_rows == 0)
             && let Some(mut units) = ahead.units.take()
         {
             let next = units.next(exec, self, FilterWork::new);
@@ -699,11 +699,12 @@ impl<'p> ScanOperator<'p> {
 }
 
 impl ReadAhead<'_> {
-    /// Whether the conditions are worth the time of other threads, which may be at them already.
-    fn is_divided(&self) -> bool {
+    /// Whether the conditions are worth the time of other threads, which may be at them already; from
+    /// the second batch on, so that a grouping may take rows first. `always`: however short they take.
+    fn is_divided(&self, always: bool) -> bool {
         let (time, rows) = self.filtering;
         let is_going_on = self.units.as_ref().is_some_and(Units::are_left);
-        is_going_on || (self.has_loops && rows > 0 && time / rows >= DIVIDED_MIN)
+        is_going_on || (self.has_loops && rows > 0 && (always || time / rows >= DIVIDED_MIN))
     }
 
     /// Counts the rows of the batch as examined up to one.
@@ -899,6 +900,7 @@ impl RawRows for ScanOperator<'_> {
         self.read - self.read_before_cursor >= rows.saturating_mul(LARGE_TIMES)
             && self.reads_ahead(exec)
             && !self.has_put_back()
+            && !self.is_held_back()
             && !self.is_dividing()
     }
 
