@@ -54,16 +54,18 @@ fn is_machine_busy() -> bool {
     load.is_some_and(|load| load.parse().is_ok_and(|load: f64| load > cores() as f64))
 }
 
-#[test]
-fn other_threads_take_part_where_a_core_is_idle() {
+/// Other threads compute units of these statements, unless no core is idle for long.
+#[track_caller]
+fn others_help_with(statements: &[&str]) {
     let mut db = many_rows(60_000);
     db.run("SET batch_scan_min_rows = DEFAULT, innodb_parallel_read_threads = 4");
     let are_there = cfg!(target_os = "linux") && cores() > 1;
     let before = units_of_others();
     let deadline = Instant::now() + Duration::from_secs(30);
     while are_there && units_of_others() < before + 10 {
-        db.rows("SELECT a, COUNT(*), SUM(b), SUM(m) FROM t WHERE v LIKE '%b%' GROUP BY a");
-        db.rows("SELECT SUM(b), MAX(d) FROM t WHERE a < 50");
+        for sql in statements {
+            db.rows(sql);
+        }
         if Instant::now() > deadline {
             assert!(is_machine_busy(), "nobody helps");
             eprintln!("no core was idle: nobody has helped");
@@ -73,20 +75,16 @@ fn other_threads_take_part_where_a_core_is_idle() {
 }
 
 #[test]
+fn other_threads_take_part_where_a_core_is_idle() {
+    others_help_with(&[
+        "SELECT a, COUNT(*), SUM(b), SUM(m) FROM t WHERE v LIKE '%b%' GROUP BY a",
+        "SELECT SUM(b), MAX(d) FROM t WHERE a < 50",
+    ]);
+}
+
+#[test]
 fn other_threads_look_at_conditions_where_rows_are_not_grouped() {
-    let mut db = many_rows(60_000);
-    db.run("SET batch_scan_min_rows = DEFAULT, innodb_parallel_read_threads = 4");
-    let are_there = cfg!(target_os = "linux") && cores() > 1;
-    let before = units_of_others();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while are_there && units_of_others() < before + 10 {
-        db.rows("SELECT id FROM t WHERE v LIKE '%x%' AND v LIKE '%b%y%' OR v LIKE 'q%'");
-        if Instant::now() > deadline {
-            assert!(is_machine_busy(), "nobody helps");
-            eprintln!("no core was idle: nobody has helped");
-            break;
-        }
-    }
+    others_help_with(&["SELECT id FROM t WHERE v LIKE '%x%' AND v LIKE '%b%y%' OR v LIKE 'q%'"]);
 }
 
 #[test]
