@@ -327,12 +327,7 @@ impl Block {
             let taken = rest.iter().take_while(fits).count();
             let (these, others) = rest.split_at(taken);
             let high = others.first().map(|(key, _)| *key);
-            let block = build_block(
-                &self.memory,
-                low,
-                high.or(self.high()),
-                these.iter().copied(),
-            );
+            let block = build_block(&self.memory, low, high.or(self.high()), these);
             // They are read as often as the block that they come from.
             block.mark_referenced();
             blocks.push(block);
@@ -386,49 +381,68 @@ impl Fill {
     }
 }
 
+/// What is behind a block's offsets, while the block is made.
+struct Body<'b> {
+    /// Of what is not yet put in.
+    bytes: &'b mut [u8],
+    /// Where in the buffer they begin.
+    end: usize,
+}
+
+impl Body<'_> {
+    /// Appends these bytes; tells where they end.
+    fn put(&mut self, bytes: &[u8]) -> usize {
+        let (here, rest) = std::mem::take(&mut self.bytes).split_at_mut(bytes.len());
+        here.copy_from_slice(bytes);
+        self.bytes = rest;
+        self.end += bytes.len();
+        self.end
+    }
+
+    /// Appends the keys, then the values, and writes where each begins, and the last one ends.
+    fn put_rows<const N: usize>(
+        &mut self,
+        rows: &[(&[u8], &[u8])],
+        offsets: &mut [[u8; N]],
+        encode: impl Fn(usize) -> [u8; N],
+    ) {
+        offsets[0] = encode(self.end);
+        let (of_keys, of_values) = offsets[1..].split_at_mut(rows.len());
+        for ((key, _), offset) in rows.iter().zip(of_keys) {
+            *offset = encode(self.put(key));
+        }
+        for ((_, value), offset) in rows.iter().zip(of_values) {
+            *offset = encode(self.put(value));
+        }
+    }
+}
+
 /// Makes a block of rows in order, which covers the keys from `low` up to but without `high`.
-pub(crate) fn build_block<'r>(
+pub(crate) fn build_block(
     memory: &Arc<BlockMemory>,
     low: &[u8],
     high: Option<&[u8]>,
-    rows: impl Iterator<Item = (&'r [u8], &'r [u8])> + Clone,
+    rows: &[(&[u8], &[u8])],
 ) -> Block {
-    let (mut len, mut keys_len, mut values_len) = (0, 0, 0);
-    for (key, value) in rows.clone() {
-        len += 1;
-        keys_len += key.len();
-        values_len += value.len();
-    }
-    let body = low.len() + high.map_or(0, <[u8]>::len) + keys_len + values_len;
+    let len = rows.len();
+    let rows_len: usize = rows
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
+    let body = low.len() + high.map_or(0, <[u8]>::len) + rows_len;
     let is_wide = offsets_bytes(len, false) + body > usize::from(u16::MAX);
-    let mut buffer = memory.take(offsets_bytes(len, is_wide) + body);
-    let mut end = offsets_bytes(len, is_wide);
-    let mut put = |bytes: &[u8]| {
-        buffer[end..end + bytes.len()].copy_from_slice(bytes);
-        end += bytes.len();
-        end
-    };
-    let low_end = put(low);
-    let high_end = high.map_or(low_end, &mut put);
-    rows.clone().for_each(|(key, _)| {
-        put(key);
-    });
-    rows.clone().for_each(|(_, value)| {
-        put(value);
-    });
-    let keys = rows.clone().map(|(key, _)| key.len());
-    let values = rows.map(|(_, value)| value.len());
-    let mut at = high_end;
-    let ends = keys.chain(values).map(|len| {
-        at += len;
-        at
-    });
-    for (number, offset) in std::iter::once(high_end).chain(ends).enumerate() {
-        if is_wide {
-            buffer[4 * number..4 * number + 4].copy_from_slice(&(offset as u32).to_le_bytes());
-        } else {
-            buffer[2 * number..2 * number + 2].copy_from_slice(&(offset as u16).to_le_bytes());
-        }
+    let begin = offsets_bytes(len, is_wide);
+    let mut buffer = memory.take(begin + body);
+    let (offsets, bytes) = buffer.split_at_mut(begin);
+    let mut body = Body { bytes, end: begin };
+    let low_end = body.put(low);
+    let high_end = high.map_or(low_end, |high| body.put(high));
+    if is_wide {
+        let (offsets, _) = offsets.as_chunks_mut();
+        body.put_rows(rows, offsets, |end| (end as u32).to_le_bytes());
+    } else {
+        let (offsets, _) = offsets.as_chunks_mut();
+        body.put_rows(rows, offsets, |end| (end as u16).to_le_bytes());
     }
     Block {
         buffer,
@@ -448,8 +462,11 @@ mod tests {
     use super::*;
 
     fn block(memory: &Arc<BlockMemory>, rows: &[(Vec<u8>, Vec<u8>)]) -> Block {
-        let rows = rows.iter().map(|(key, value)| (&key[..], &value[..]));
-        build_block(memory, b"a", Some(b"z"), rows)
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(key, value)| (&key[..], &value[..]))
+            .collect();
+        build_block(memory, b"a", Some(b"z"), &rows)
     }
 
     fn rows_of(block: &Block) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -185,8 +185,7 @@ impl SpaceBlocks {
         let mut root = self.root.load_full();
         let mut kept: SmallVec<[&Arc<Block>; 16]> = SmallVec::new();
         for block in blocks {
-            let before = root.at_or_before(block.low());
-            let after = root.after(block.low());
+            let (before, after) = root.around(block.low());
             let overlaps = before.is_some_and(|before| before.is_below_high(block.low()))
                 || after.is_some_and(|after| block.is_below_high(after.low()));
             if !overlaps {

@@ -7,10 +7,11 @@
 //! What branches take is lent by the blocks' memory, up to an eighth of it.
 
 use std::collections::VecDeque;
-use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use parking_lot::Mutex;
 
 use crate::block::BlockMemory;

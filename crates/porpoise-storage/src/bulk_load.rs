@@ -173,6 +173,14 @@ impl BulkLoad {
         &self,
         work: impl FnOnce(&Shared, &AtomicBool) -> Result<T> + Send + 'static,
     ) -> Result<Write<T>> {
+        // A disk may be too fast for a wait to tell.
+        if self
+            .interrupt
+            .as_ref()
+            .is_some_and(|interrupt| interrupt.is_set())
+        {
+            return Err(Error::Interrupted);
+        }
         let (shared, is_over) = (Arc::clone(&self.shared), Arc::clone(&self.is_over));
         let (done, outcome) = channel();
         let thread = thread::Builder::new().name("porpoise-load".to_string());

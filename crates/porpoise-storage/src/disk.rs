@@ -25,6 +25,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+use crate::direct_read::DirectReads;
+
 /// A file system. Errors are the system's.
 pub trait Disk: Debug + Send + Sync + 'static {
     /// Opens a file for reading and writing.
@@ -121,10 +124,15 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// As [`read_exact_at`](DiskFile::read_exact_at), unless that would wait for the disk: then the
-    /// system begins to read, and the result is `false`. Where nobody can tell, it waits.
-    fn read_exact_if_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
-        self.read_exact_at(bytes, offset).map(|()| true)
+    /// As [`read_exact_at`](DiskFile::read_exact_at); calls `before_wait` first if it waits for the
+    /// disk. Where nobody can tell, it isn't called.
+    fn read_exact_telling(
+        &self,
+        bytes: &mut [u8],
+        offset: u64,
+        _before_wait: &dyn Fn(),
+    ) -> io::Result<()> {
+        self.read_exact_at(bytes, offset)
     }
 
     /// Writes all bytes, or fails with some of them written.
@@ -195,7 +203,11 @@ impl Disk for OsDisk {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         options.create(is_made).truncate(is_made);
-        Ok(Arc::new(options.open(path)?))
+        Ok(Arc::new(OsFile {
+            file: options.open(path)?,
+            #[cfg(target_os = "linux")]
+            direct_reads: DirectReads::default(),
+        }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -263,32 +275,40 @@ impl DiskFolder for File {
     }
 }
 
-impl DiskFile for File {
+/// A file of the operating system.
+#[derive(Debug)]
+struct OsFile {
+    file: File,
+    #[cfg(target_os = "linux")]
+    direct_reads: DirectReads,
+}
+
+impl DiskFile for OsFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        FileExt::read_at(self, bytes, offset)
+        self.file.read_at(bytes, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        FileExt::write_at(self, bytes, offset)
+        self.file.write_at(bytes, offset)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        File::set_len(self, len)
+        self.file.set_len(len)
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        File::sync_data(self)
+        self.file.sync_data()
     }
 
     #[cfg(target_os = "linux")]
     fn discard(&self, offset: u64, len: u64) -> io::Result<()> {
         use rustix::fs::FallocateFlags;
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(self, hole, offset, len) {
+        match rustix::fs::fallocate(&self.file, hole, offset, len) {
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -298,27 +318,31 @@ impl DiskFile for File {
     fn begin_reading(&self, offset: u64, len: u64) {
         use rustix::fs::Advice;
         // A hint: where it isn't taken, the read that follows is as slow as ever.
-        let _ = rustix::fs::fadvise(self, offset, std::num::NonZero::new(len), Advice::WillNeed);
+        let _ = rustix::fs::fadvise(
+            &self.file,
+            offset,
+            std::num::NonZero::new(len),
+            Advice::WillNeed,
+        );
     }
 
     #[cfg(target_os = "linux")]
     fn begin_writing_back(&self) {
-        crate::write_back::begin(self);
+        crate::write_back::begin(&self.file);
     }
 
     #[cfg(target_os = "linux")]
-    fn read_exact_if_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
-        use rustix::io::{Errno, ReadWriteFlags, preadv2};
-        let mut parts = [io::IoSliceMut::new(bytes)];
-        match preadv2(self, &mut parts, offset, ReadWriteFlags::NOWAIT) {
-            Ok(read) => Ok(read == bytes.len()),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            // The file system doesn't tell, or the call is forbidden here: the other tells what is wrong.
-            Err(_) => DiskFile::read_exact_at(self, bytes, offset).map(|()| true),
-        }
+    fn read_exact_telling(
+        &self,
+        bytes: &mut [u8],
+        offset: u64,
+        before_wait: &dyn Fn(),
+    ) -> io::Result<()> {
+        self.direct_reads
+            .read_exact(&self.file, bytes, offset, before_wait)
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        File::sync_all(self)
+        self.file.sync_all()
     }
 }

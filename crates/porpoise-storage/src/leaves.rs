@@ -18,7 +18,9 @@ use smallvec::SmallVec;
 
 use crate::branch_cache::BranchCache;
 use crate::page_checksums::PAGE_BYTES;
-use crate::pages::{Branch, FixedLengths, Leaf, PageLink, PageReader, PageRef, table_entry};
+use crate::pages::{
+    Branch, FixedLengths, Leaf, PageLink, PageReader, PageRef, recycle_page, table_entry,
+};
 use crate::tree_file::{CheckedFile, DatabaseState};
 use crate::{Direction, Error, Result};
 
@@ -308,6 +310,12 @@ impl From<Arc<[u8]>> for PageBytes {
     fn from(read: Arc<[u8]>) -> PageBytes {
         let part = 0..read.len();
         PageBytes { read, part }
+    }
+}
+
+impl Drop for PageBytes {
+    fn drop(&mut self) {
+        recycle_page(std::mem::take(&mut self.read));
     }
 }
 

@@ -84,6 +84,8 @@ mod bulk_load;
 mod checkpoint;
 mod commit;
 mod cursor;
+#[cfg(target_os = "linux")]
+mod direct_read;
 mod disk;
 mod error;
 mod first_start;

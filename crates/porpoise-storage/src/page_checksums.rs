@@ -21,8 +21,9 @@
 //! Pages that no commit refers to may disagree with their checksums, and are written before they
 //! are read.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use hashbrown::HashMap;
 use twox_hash::XxHash3_64;
 
 pub(crate) const PAGE_BYTES: usize = 4096;

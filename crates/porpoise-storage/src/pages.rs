@@ -19,6 +19,7 @@
 //! length. A page's number has its index in bits 0..20, its region in 20..40, and in 59..64 its
 //! order: it is 2^order pages of 4 KiB long.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -35,6 +36,19 @@ const BRANCH: u8 = 2;
 /// No tree is deeper.
 const DEPTH_MAX: u32 = 40;
 const ORDER_MAX: u32 = 20;
+
+thread_local! {
+    /// A page's bytes that nobody needs any more, for the next page that this thread reads.
+    static SPARE_PAGE: Cell<Option<Arc<[u8]>>> = const { Cell::new(None) };
+}
+
+/// Keeps the bytes of a page that was read, if nobody else has them, for the next one.
+pub(crate) fn recycle_page(mut bytes: Arc<[u8]>) {
+    if bytes.len() == PAGE_BYTES && Arc::get_mut(&mut bytes).is_some() {
+        // A thread that ends needs none.
+        let _ = SPARE_PAGE.try_with(|spare| spare.set(Some(bytes)));
+    }
+}
 
 /// The first of so many ascending keys that is not below `key`.
 fn first_not_below<'a>(key: &[u8], count: usize, at: impl Fn(usize) -> Option<&'a [u8]>) -> usize {
@@ -130,10 +144,17 @@ impl<'a> Leaf<'a> {
             count,
             lengths,
         };
-        let is_sound = bytes.first() == Some(&LEAF)
-            && count > 0
-            && (0..count).all(|row| leaf.key(row).is_some() && leaf.value(row).is_some());
+        let is_sound = bytes.first() == Some(&LEAF) && count > 0 && leaf.has_all_rows();
         is_sound.then_some(leaf)
+    }
+
+    fn has_all_rows(self) -> bool {
+        let mut before = self.keys_at();
+        let mut is_next =
+            |end: Option<usize>| end.is_some_and(|end| std::mem::replace(&mut before, end) <= end);
+        let are_ascending = (0..self.count).all(|row| is_next(self.key_end(row)))
+            && (0..self.count).all(|row| is_next(self.value_end(row)));
+        are_ascending && before <= self.bytes.len()
     }
 
     /// A page's rows, where [`parse`](Leaf::parse) has found that it is a valid leaf.
@@ -160,7 +181,21 @@ impl<'a> Leaf<'a> {
     }
 
     pub fn rows(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        (0..self.count).filter_map(move |row| self.row(row))
+        self.rows_in(0..self.count)
+    }
+
+    /// Some of the rows.
+    pub fn rows_in(self, rows: Range<usize>) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let mut begins = self.key_begin(rows.start).zip(self.value_begin(rows.start));
+        rows.map_while(move |row| {
+            let (key, value) = begins?;
+            let (key_end, value_end) = (self.key_end(row)?, self.value_end(row)?);
+            begins = Some((key_end, value_end));
+            Some((
+                self.bytes.get(key..key_end)?,
+                self.bytes.get(value..value_end)?,
+            ))
+        })
     }
 
     /// The first row whose key is not below `key`.
@@ -184,12 +219,15 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    fn key_begin(self, row: usize) -> Option<usize> {
+        match row.checked_sub(1) {
+            None => Some(self.keys_at()),
+            Some(before) => self.key_end(before),
+        }
+    }
+
     fn key(self, row: usize) -> Option<&'a [u8]> {
-        let begin = match row.checked_sub(1) {
-            None => self.keys_at(),
-            Some(before) => self.key_end(before)?,
-        };
-        self.bytes.get(begin..self.key_end(row)?)
+        self.bytes.get(self.key_begin(row)?..self.key_end(row)?)
     }
 
     fn value_end(self, row: usize) -> Option<usize> {
@@ -205,12 +243,15 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    fn value_begin(self, row: usize) -> Option<usize> {
+        match row.checked_sub(1) {
+            None => self.key_end(self.count.checked_sub(1)?),
+            Some(before) => self.value_end(before),
+        }
+    }
+
     fn value(self, row: usize) -> Option<&'a [u8]> {
-        let begin = match row.checked_sub(1) {
-            None => self.key_end(self.count - 1)?,
-            Some(before) => self.value_end(before)?,
-        };
-        self.bytes.get(begin..self.value_end(row)?)
+        self.bytes.get(self.value_begin(row)?..self.value_end(row)?)
     }
 }
 
@@ -401,7 +442,9 @@ impl PageReader {
                 .file
                 .damage(first, "it lies behind the end of the file"));
         }
-        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, len as usize * PAGE_BYTES).collect();
+        let len = len as usize * PAGE_BYTES;
+        let spare = (len == PAGE_BYTES).then(|| SPARE_PAGE.take()).flatten();
+        let mut bytes = spare.unwrap_or_else(|| std::iter::repeat_n(0, len).collect());
         self.file.read_pages(first, Arc::make_mut(&mut bytes))?;
         Ok(bytes)
     }

@@ -304,14 +304,10 @@ impl CheckedFile {
     /// Reads; calls the hook first if that takes a wait for the disk.
     fn read_and_tell(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let hook = self.read_hook.0.load();
-        let Some(hook) = &*hook else {
-            return self.file.read_exact_at(out, offset);
-        };
-        if self.file.read_exact_if_cached(out, offset)? {
-            return Ok(());
+        match &*hook {
+            Some(hook) => self.file.read_exact_telling(out, offset, &***hook),
+            None => self.file.read_exact_telling(out, offset, &|| {}),
         }
-        hook();
-        self.file.read_exact_at(out, offset)
     }
 
     /// The cache of checksums, with this page of checksums in it.

@@ -1,44 +1,31 @@
 //! What is told before a read waits for the disk.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use hooked_disk::{HookedDisk, Hooks, OpenFile};
-use porpoise_storage::{DiskFile, Options, SpaceId, Store};
+use porpoise_storage::{Disk, OpenMode, Options, OsDisk, SpaceId, Store};
 
 mod hooked_disk;
 
 const ONE: SpaceId = SpaceId(1);
 const ROWS: u32 = 2000;
 
-/// Holds nothing of the tree in memory, or all, and counts the reads that would have waited.
+/// Holds nothing of the tree in memory, or all, and counts the reads that wait.
 #[derive(Debug, Default)]
 struct SlowDisk {
     is_cached: AtomicBool,
-    refused: AtomicUsize,
+    waits: AtomicUsize,
 }
 
 impl Hooks for SlowDisk {
-    fn read_exact_if_cached(
-        &self,
-        of: &OpenFile,
-        bytes: &mut [u8],
-        offset: u64,
-    ) -> Option<io::Result<bool>> {
-        if !of.name.starts_with("tree.redb") {
-            return None;
-        }
-        if self.is_cached.load(Ordering::SeqCst) {
-            return Some(of.file.read_exact_at(bytes, offset).map(|()| true));
-        }
-        self.refused.fetch_add(1, Ordering::SeqCst);
-        // What was read of it is of no use.
-        let half = bytes.len() / 2;
-        bytes[..half].fill(0xA5);
-        Some(Ok(false))
+    fn waits_for_disk(&self, of: &OpenFile) -> bool {
+        let waits = of.name.starts_with("tree.redb") && !self.is_cached.load(Ordering::SeqCst);
+        self.waits.fetch_add(usize::from(waits), Ordering::SeqCst);
+        waits
     }
 }
 
@@ -57,6 +44,7 @@ fn a_hook_is_called_before_each_read_that_waits_and_no_other() {
     }
     work.commit().unwrap().wait().unwrap();
     store.checkpoint().unwrap();
+    let waits_before = disk.waits.load(Ordering::SeqCst);
     let told = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&told);
     store.set_read_hook(Some(Arc::new(move || {
@@ -74,49 +62,47 @@ fn a_hook_is_called_before_each_read_that_waits_and_no_other() {
     read_all();
     let waited = told.load(Ordering::SeqCst);
     assert!(waited > 10, "{waited}");
-    assert_eq!(waited, disk.refused.load(Ordering::SeqCst));
+    assert_eq!(waited, disk.waits.load(Ordering::SeqCst) - waits_before);
     disk.is_cached.store(true, Ordering::SeqCst);
     read_all();
     assert_eq!(told.load(Ordering::SeqCst), waited);
-    // Without a hook nobody is asked.
+    // Without a hook nobody is told.
     disk.is_cached.store(false, Ordering::SeqCst);
     store.set_read_hook(None);
     read_all();
-    assert_eq!(disk.refused.load(Ordering::SeqCst), waited);
+    assert_eq!(told.load(Ordering::SeqCst), waited);
 }
 
 #[test]
 fn a_file_tells_whether_the_system_holds_what_is_asked_for() {
     const LEN: usize = 1 << 20;
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let file = std::fs::File::options()
-        .create_new(true)
-        .read(true)
-        .write(true)
-        .open(folder.path().join("file"))
-        .unwrap();
+    let path = folder.path().join("file");
+    let file = OsDisk.open(&path, OpenMode::Truncated).unwrap();
     let written: Vec<u8> = (0..LEN).map(|at| (at * 7 % 251) as u8).collect();
     file.write_all_at(&written, 0).unwrap();
-    DiskFile::sync_all(&file).unwrap();
+    file.sync_all().unwrap();
+    let told = Cell::new(0);
+    let before_wait = || told.set(told.get() + 1);
     let mut bytes = vec![0; 8192];
-    assert!(file.read_exact_if_cached(&mut bytes, 4096).unwrap());
+    file.read_exact_telling(&mut bytes, 4096, &before_wait)
+        .unwrap();
     assert_eq!(bytes, written[4096..][..8192]);
-    // Behind its end there is nothing to wait for, and the read that follows tells.
+    assert_eq!(told.get(), 0);
+    // Of what begins before its end and ends behind it, nothing is given.
     let end = LEN as u64 - 100;
-    if file
-        .read_exact_if_cached(&mut bytes, end)
-        .is_ok_and(|is_read| is_read)
-    {
-        panic!("there are 100 bytes");
+    let error = file.read_exact_telling(&mut bytes, end, &before_wait);
+    assert_eq!(error.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    // Where the system has let go of the pages, it says so, if it can.
+    let let_go = std::fs::File::open(&path).unwrap();
+    let _ = rustix::fs::fadvise(let_go.as_fd(), 0, None, rustix::fs::Advice::DontNeed);
+    for at in [65536, 65536 + 4096, 65536] {
+        file.read_exact_telling(&mut bytes, at as u64, &before_wait)
+            .unwrap();
+        assert_eq!(bytes, written[at..][..8192]);
     }
-    let error = DiskFile::read_exact_at(&file, &mut bytes, end).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-    // Where the system has let go of the pages, it says so, reads them, and has them then.
-    let _ = rustix::fs::fadvise(file.as_fd(), 0, None, rustix::fs::Advice::DontNeed);
-    let begun = Instant::now();
-    while !file.read_exact_if_cached(&mut bytes, 65536).unwrap() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "nothing is read");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(bytes, written[65536..][..8192]);
+    told.set(0);
+    file.read_exact_telling(&mut bytes, 65536, &before_wait)
+        .unwrap();
+    assert_eq!(told.get(), 0, "it has them now");
 }

@@ -96,6 +96,22 @@ impl IndexNode {
         }
     }
 
+    /// The last block that begins at or before the key, and the first that begins after it.
+    pub fn around(&self, key: &[u8]) -> (Option<&Arc<Block>>, Option<&Arc<Block>>) {
+        let next = self.upper_bound(key);
+        match (&self.children, next.checked_sub(1)) {
+            (_, None) => (None, self.first()),
+            (Children::Blocks(blocks), Some(at)) => (
+                Some(&blocks[at].block),
+                blocks.get(next).map(|slot| &slot.block),
+            ),
+            (Children::Nodes(nodes), Some(at)) => {
+                let (at, after) = nodes[at].around(key);
+                (at, after.or_else(|| nodes.get(next)?.first()))
+            }
+        }
+    }
+
     /// The first block that begins after the key.
     pub fn after(&self, key: &[u8]) -> Option<&Arc<Block>> {
         let child = self.upper_bound(key);

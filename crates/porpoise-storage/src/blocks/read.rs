@@ -53,6 +53,10 @@ impl ScanBatch {
         (0..self.ends.len()).map(|at| self.row(at))
     }
 
+    fn to_rows(&self) -> Vec<(&[u8], &[u8])> {
+        self.rows().collect()
+    }
+
     /// How many bytes the rows have.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
@@ -82,17 +86,16 @@ pub(super) struct Gap<'k> {
 
 impl<'k> Gap<'k> {
     pub fn of(index: &IndexNode, key: &'k [u8], range: FetchRange) -> Gap<'k> {
-        let before = match range {
-            FetchRange::Last => index.last(),
-            _ => index.before(key),
+        let (at, after) = match range {
+            FetchRange::Last => (index.last(), None),
+            FetchRange::Around | FetchRange::From | FetchRange::Below => index.around(key),
         };
-        let at = index.at_or_before(key).map(|block| block.low());
-        let ceiling = match range {
-            FetchRange::Last => None,
+        let (before, after) = match (range, at) {
             // The key itself may have a block.
-            FetchRange::Below if at == Some(key) => at,
-            _ => index.after(key).map(|block| block.low()),
+            (FetchRange::Below, Some(block)) if block.low() == key => (index.before(key), at),
+            _ => (at, after),
         };
+        let ceiling = after.map(|block| block.low());
         let floor = before.and_then(|block| block.high()).unwrap_or_default();
         Gap {
             key,
@@ -154,6 +157,9 @@ pub(super) fn read_block(
     }
 }
 
+/// A leaf of more rows takes memory for the list of them.
+const ROWS_OF_A_LEAF: usize = 64;
+
 /// So many blocks a scan has read at once.
 const BLOCKS_OF_A_RUN: usize = 16;
 
@@ -182,7 +188,7 @@ pub(super) fn read_run(
             Err(error) => return Err(error),
         };
         if !fill.admits(key, value, BUFFER_BYTES_MAX) {
-            blocks.push(build_block(memory, &low, Some(key), batch.rows()));
+            blocks.push(build_block(memory, &low, Some(key), &batch.to_rows()));
             if blocks.len() == BLOCKS_OF_A_RUN {
                 return Ok(blocks);
             }
@@ -193,7 +199,7 @@ pub(super) fn read_run(
         }
         batch.push(key, value);
     }
-    blocks.push(build_block(memory, &low, ceiling, batch.rows()));
+    blocks.push(build_block(memory, &low, ceiling, &batch.to_rows()));
     Ok(blocks)
 }
 
@@ -330,8 +336,8 @@ impl BlockRead<'_> {
         let rows = leaf.rows();
         let end = high.map_or(rows.len(), |high| rows.lower_bound(high));
         let begin = rows.lower_bound(low).min(end);
-        let rows = (begin..end).filter_map(|row| rows.row(row));
-        Ok(Some(build_block(self.memory, low, high, rows)))
+        let rows: SmallVec<[_; ROWS_OF_A_LEAF]> = rows.rows_in(begin..end).collect();
+        Ok(Some(build_block(self.memory, low, high, &rows)))
     }
 
     /// A block of as many rows as have room.
@@ -349,8 +355,8 @@ impl BlockRead<'_> {
             ),
             FetchRange::Last => (ScanBatch::default(), None),
         };
-        let rows = before.rows().rev().chain(behind.rows());
-        Ok(build_block(self.memory, &low, high.as_deref(), rows))
+        let rows: Vec<_> = before.rows().rev().chain(behind.rows()).collect();
+        Ok(build_block(self.memory, &low, high.as_deref(), &rows))
     }
 
     /// The rows before the key, in descending order, and the lowest key that they cover.

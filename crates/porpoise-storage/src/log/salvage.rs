@@ -7,6 +7,7 @@ use super::record::{KIND_SEAL, Record, record_len};
 use super::segment::{
     MARK_AT, SEGMENT_HEADER_LEN, position_in_name, read_mark, read_segment_header, segment_name,
 };
+use crate::salvage::ReadOnlyFile;
 use crate::{Error, Lsn, Result, StoreId};
 
 /// What can be read of a segment.
@@ -82,7 +83,7 @@ fn salvage_segment(path: &Path, start: u64) -> Result<(SalvagedSegment, Option<u
     let header = std::fs::File::open(path).map_err(Error::io("open", path))?;
     let mut capacity = bytes.len() as u64;
     let mut marked = 0;
-    match read_segment_header(&header, path) {
+    match read_segment_header(&ReadOnlyFile(header), path) {
         Ok((segment, id)) => {
             salvaged.id = Some(id);
             capacity = segment.capacity;

@@ -15,14 +15,9 @@ pub trait Hooks: Debug + Send + Sync + 'static {
         of.file.read_at(bytes, offset)
     }
 
-    /// `None`: as [`read_at`](Hooks::read_at) has it, as if the system held all.
-    fn read_exact_if_cached(
-        &self,
-        _of: &OpenFile,
-        _bytes: &mut [u8],
-        _offset: u64,
-    ) -> Option<io::Result<bool>> {
-        None
+    /// Whether a read that is to tell waits for the disk: if so, it tells, and is done.
+    fn waits_for_disk(&self, _of: &OpenFile) -> bool {
+        false
     }
 
     fn write_at(&self, of: &OpenFile, bytes: &[u8], offset: u64) -> io::Result<usize> {
@@ -109,11 +104,16 @@ impl<H: Hooks> DiskFile for HookedFile<H> {
         self.hooks.read_at(&self.of, bytes, offset)
     }
 
-    fn read_exact_if_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
-        match self.hooks.read_exact_if_cached(&self.of, bytes, offset) {
-            Some(read) => read,
-            None => self.read_exact_at(bytes, offset).map(|()| true),
+    fn read_exact_telling(
+        &self,
+        bytes: &mut [u8],
+        offset: u64,
+        before_wait: &dyn Fn(),
+    ) -> io::Result<()> {
+        if self.hooks.waits_for_disk(&self.of) {
+            before_wait();
         }
+        self.read_exact_at(bytes, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
