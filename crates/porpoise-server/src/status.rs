@@ -1,7 +1,7 @@
 //! The status variables that the server counts: a row each.
 //!
 //! Source: MySQL 8.4 Reference Manual, 7.1.10 "Server Status Variables". Those about moved
-//! connections, shared memory and the loopback fast path are Porpoise's own.
+//! connections, dedicated threads, shared memory and the loopback fast path are Porpoise's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,6 +32,7 @@ pub(crate) fn status_variables(server: &ServerState) -> Vec<(&'static str, u64)>
         ("Connection_errors_peer_address", 0),
         ("Connection_errors_select", 0),
         ("Connection_errors_tcpwrap", 0),
+        ("Dedicated_turns", sum(|traffic| &traffic.dedicated_turns)),
         ("Locked_connects", load(&server.locked_connects)),
         (
             "Loopback_fast_path_connections",

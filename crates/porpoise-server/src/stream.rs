@@ -297,6 +297,30 @@ impl Stream {
         }
     }
 
+    /// Reports only that the client is gone. Of rings nothing else can be told apart.
+    #[cfg(target_os = "linux")]
+    pub fn watch_end(&self, registry: &Registry, token: Token) -> io::Result<()> {
+        use rustix::event::epoll::{self, EventData, EventFlags};
+        let socket = match self {
+            Stream::Tcp(socket) => (*socket).as_fd(),
+            Stream::Unix(socket) => (*socket).as_fd(),
+            Stream::Tls(tls) => return tls.below().watch_end(registry, token),
+            Stream::Compressed(frames) => return frames.below().watch_end(registry, token),
+            Stream::SharedMemory(_) | Stream::InProcess(_) => {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+        };
+        let data = EventData::new_u64(token.0 as u64);
+        epoll::modify(registry, socket, data, EventFlags::RDHUP | EventFlags::ET)?;
+        Ok(())
+    }
+
+    /// Other systems' events of the end come with those of bytes.
+    #[cfg(not(target_os = "linux"))]
+    pub fn watch_end(&self, _registry: &Registry, _token: Token) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         match self {
             Stream::Tcp(socket) => socket.deregister(registry),

@@ -5,7 +5,8 @@
 //! waiting thread keeps only its own statement. The same happens to a statement that takes long,
 //! without its doing: the [`TurnMonitor`] has another thread take the loop over. One whose plan tells
 //! that it will is handed over before it begins ([`hand_over_for_long`]). A read of the disk is a wait for
-//! which the loop is handed over if it has other connections ([`hand_over_others`]).
+//! which the loop is handed over if it has other connections ([`hand_over_others`]); a connection whose
+//! statements read it often has a thread of its own for a while ([`crate::worker`]).
 //!
 //! ```text
 //!   thread 1   loop ── statement ── must wait ── … ── wakes ── replies ── returns its connection
@@ -28,7 +29,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mio::Token;
@@ -48,12 +49,18 @@ const STANDBYS_MAX: usize = 16;
 /// and its stack what the deepest statement touched; a new thread takes some 50 µs.
 const STANDBY_TIME: Duration = Duration::from_secs(1);
 
+/// Threads that serve one connection each for a while. More would be memory that lies idle while clients
+/// pause.
+const DEDICATED_MAX: usize = 64;
+
 /// Stack of a thread that runs statements: expressions and subqueries nest on it.
 const STACK_BYTES: usize = 8 << 20;
 
 thread_local! {
     /// This thread runs a loop, and has let go of it in this phase.
     static RELEASED: Cell<Option<Phase>> = const { Cell::new(None) };
+    /// This thread has waited for the disk since that was last asked.
+    static HAS_READ: Cell<bool> = const { Cell::new(false) };
     /// The worker whose loop this thread runs, or ran last.
     static RUNNING: RefCell<Option<Arc<Worker>>> = const { RefCell::new(None) };
 }
@@ -65,6 +72,17 @@ pub(crate) struct ThreadPool {
     wanted: Condvar,
     ended: Condvar,
     pub turn_monitor: TurnMonitor,
+    /// Threads that serve one connection each.
+    dedicated: AtomicUsize,
+}
+
+/// The place of a thread that serves one connection; free again when it is dropped.
+pub(crate) struct DedicatedPlace<'a>(&'a AtomicUsize);
+
+impl Drop for DedicatedPlace<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -110,6 +128,13 @@ impl ThreadPool {
     /// Serves a connection on a thread that has no loop.
     pub fn serve_apart(self: &Arc<ThreadPool>, token: Token, connection: Box<Connection>) {
         self.find_thread(Work::Turn(token, connection));
+    }
+
+    /// A place for a thread that is to serve one connection for a while, if there is one left.
+    pub fn dedicate(&self) -> Option<DedicatedPlace<'_>> {
+        let place = DedicatedPlace(&self.dedicated);
+        let taken = self.dedicated.fetch_add(1, Ordering::Relaxed);
+        (taken < DEDICATED_MAX).then_some(place)
     }
 
     fn find_thread(self: &Arc<ThreadPool>, work: Work) {
@@ -265,6 +290,7 @@ pub(crate) fn hand_over_loop() {
 /// This thread is about to wait for the disk: another one continues its loop, if that has other
 /// connections.
 pub(crate) fn hand_over_others() {
+    HAS_READ.set(true);
     hand_over(false, has_others);
 }
 
@@ -272,6 +298,11 @@ pub(crate) fn hand_over_others() {
 /// connections.
 pub(crate) fn hand_over_for_long() {
     hand_over(true, has_others);
+}
+
+/// Whether this thread has waited for the disk since that was last asked.
+pub(crate) fn take_has_read() -> bool {
+    HAS_READ.take()
 }
 
 fn has_others(worker: &Worker) -> bool {

@@ -10,6 +10,8 @@ pub(crate) struct TrafficCounters {
     pub commands: AtomicU64,
     /// Connections that were handed to another worker.
     pub migrations: AtomicU64,
+    /// Turns of connections that a thread of their own served, as their statements waited for the disk.
+    pub dedicated_turns: AtomicU64,
     /// Connections over shared memory so far.
     pub ring_connections: AtomicU64,
     /// How often a sleeping client of shared memory was woken.

@@ -17,6 +17,7 @@
 //! | [`rings`] | connections over shared memory, which are polled in memory |
 //! | [`wait`] | polling, syncing, spinning, sleeping |
 //! | [`socket_spin`] | how long to spin for sockets |
+//! | [`dedicated`] | a thread that serves one connection, whose statements wait for the disk |
 //!
 //! Replies of one turn over sockets are sent together ([`EventLoop::send_held`]): each wakes a
 //! client, who would interrupt this thread or, worse, the other core, once for each reply.
@@ -34,6 +35,7 @@
 
 mod acceptor;
 mod connections;
+mod dedicated;
 mod inbox;
 mod rings;
 mod socket_spin;
@@ -45,7 +47,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll, Registry, Token};
 use parking_lot::{Mutex, MutexGuard};
 use porpoise_engine::Control;
 
@@ -100,6 +102,8 @@ pub(crate) struct Worker {
     runner: Mutex<Option<Arc<PoolThread>>>,
     pub server: Arc<ServerState>,
     pub inbox: Arc<WorkerInbox>,
+    /// What the loop waits on, for threads that change what is watched of a connection that they have.
+    registry: Registry,
 }
 
 /// What a look at a [`Worker`] from another thread tells.
@@ -123,14 +127,15 @@ enum Reclaimed<'a> {
 }
 
 impl Worker {
-    pub fn new(event_loop: EventLoop) -> Arc<Worker> {
-        Arc::new(Worker {
+    pub fn new(event_loop: EventLoop) -> io::Result<Arc<Worker>> {
+        Ok(Arc::new(Worker {
             phase: AtomicU64::new(0),
             server: event_loop.server.clone(),
             inbox: event_loop.inbox.clone(),
+            registry: event_loop.poll.registry().try_clone()?,
             event_loop: Mutex::new(event_loop),
             runner: Mutex::new(None),
-        })
+        }))
     }
 
     /// Runs the loop until the server ends, or until another thread has it.
@@ -150,8 +155,7 @@ impl Worker {
                 held = match self.reclaim() {
                     Reclaimed::Own(held) => held,
                     Reclaimed::HandedOver | Reclaimed::TakenOver => {
-                        connection.takes_long = thread.priority.is_computing();
-                        return give_back(token, connection, next);
+                        return self.leave_loop(thread, token, connection, next, buffers);
                     }
                 };
                 held.served(token, connection, next);
@@ -257,11 +261,7 @@ impl Worker {
 
 /// A connection was served by a thread that has no loop, or has it no more: returns it to its
 /// worker.
-fn give_back(token: Token, mut connection: Box<Connection>, mut next: NextState) {
-    // The turn that the reply would be held back for is over.
-    if matches!(next, NextState::ReplyHeld) {
-        next = connection.send_held();
-    }
+fn give_back(token: Token, connection: Box<Connection>, next: NextState) {
     let inbox = connection.inbox().clone();
     inbox.send(WorkerMessage::StatementDone(token, connection, next));
 }
@@ -539,7 +539,9 @@ impl EventLoop {
 
 /// Serves a connection; one whose statement panics is closed, and the server goes on.
 fn serve(connection: &mut Connection, buffers: &mut IoBuffers) -> NextState {
-    catch_unwind(AssertUnwindSafe(|| connection.serve(buffers))).unwrap_or_else(|_| {
+    let served = catch_unwind(AssertUnwindSafe(|| connection.serve(buffers)));
+    connection.record_turn(thread_pool::take_has_read());
+    served.unwrap_or_else(|_| {
         tracing::error!(
             "connection {} was closed: its statement panicked",
             connection.id()

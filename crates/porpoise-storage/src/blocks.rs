@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The index of a space's blocks is a B-tree of immutable nodes ([`index`]): a thread that adds or
-//! removes a block copies the path to it. A reader loads the root and needs no lock after that.
+//! removes a block copies the path to it. A reader loads the root and needs no lock after that. While
+//! the cache is full, blocks wait to be added some at once ([`waiting`]).
 //!
 //! A checkpoint hands the blocks as they are to the next
 //! [`TreeSnapshot`](crate::tree_snapshot::TreeSnapshot). Those that lack what the checkpoint wrote
@@ -30,6 +31,7 @@
 mod cache;
 mod index;
 mod read;
+mod waiting;
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -46,6 +48,7 @@ use crate::{Direction, Result, SpaceId};
 use cache::Eviction;
 use index::{IndexNode, insert_block, remove_block};
 use read::{FetchRange, Gap, read_block, read_run};
+use waiting::WaitingBlocks;
 
 pub(crate) use cache::{BlockCache, CacheLoan};
 pub(crate) use read::ScanBatch;
@@ -66,6 +69,19 @@ pub(crate) struct Wanted<'k> {
     pub end: Option<&'k [u8]>,
 }
 
+impl Wanted<'_> {
+    /// The block, if it is in this index.
+    fn find<'n>(&self, index: &'n IndexNode) -> Option<&'n Arc<Block>> {
+        match (self.direction, self.key) {
+            (Direction::Forward, key) => index.covering(key.unwrap_or_default()),
+            (Direction::Backward, None) => index.last().filter(|block| block.high().is_none()),
+            (Direction::Backward, Some(key)) => index
+                .before(key)
+                .filter(|block| block.high().is_none_or(|high| key <= high)),
+        }
+    }
+}
+
 pub(crate) struct FoundBlock {
     pub block: Arc<Block>,
     /// It had been read before.
@@ -78,6 +94,8 @@ pub(crate) struct SpaceBlocks {
     root: ArcSwap<IndexNode>,
     /// Locked to replace the root. True once a later snapshot has taken the blocks over.
     is_frozen: Mutex<bool>,
+    /// Those that the index is to take, which were read while the cache was full.
+    waiting: WaitingBlocks,
 }
 
 impl SpaceBlocks {
@@ -89,15 +107,17 @@ impl SpaceBlocks {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let root = self.root.load();
-        if let Some(block) = root.at_or_before(key)
-            && block.is_below_high(key)
-        {
+        if let Some(block) = root.covering(key) {
             block.mark_referenced();
             return Ok(block.get(key).map(read));
         }
         if from.is_retired.load(Ordering::Relaxed) {
             // A block would not be kept.
             return from.rows.get(key, read);
+        }
+        if let Some(block) = self.waiting.find(|index| index.covering(key)) {
+            block.mark_referenced();
+            return Ok(block.get(key).map(read));
         }
         let gap = Gap::of(&root, key, FetchRange::Around);
         drop(root);
@@ -108,21 +128,11 @@ impl SpaceBlocks {
     /// The block that a cursor wants.
     pub fn block(&self, from: &BlockSource<'_>, wanted: Wanted<'_>) -> Result<FoundBlock> {
         let root = self.root.load();
-        let found = match (wanted.direction, wanted.key) {
-            (Direction::Forward, key) => {
-                let key = key.unwrap_or_default();
-                root.at_or_before(key)
-                    .filter(|block| block.is_below_high(key))
-            }
-            (Direction::Backward, None) => root.last().filter(|block| block.high().is_none()),
-            (Direction::Backward, Some(key)) => root
-                .before(key)
-                .filter(|block| block.high().is_none_or(|high| key <= high)),
-        };
-        if let Some(block) = found {
+        let found = wanted.find(&root).map(Arc::clone);
+        if let Some(block) = found.or_else(|| self.waiting.find(|index| wanted.find(index))) {
             block.mark_referenced();
             return Ok(FoundBlock {
-                block: Arc::clone(block),
+                block,
                 was_kept: true,
             });
         }
@@ -155,7 +165,10 @@ impl SpaceBlocks {
         if block.size() > memory.budget / 16 || !from.cache.is_worth_keeping(gap.is_scan()) {
             return Ok(block);
         }
-        self.keep(from, std::slice::from_ref(&block));
+        match is_leaf_enough {
+            true => self.keep_soon(from, &block),
+            false => self.keep(from, std::slice::from_ref(&block)),
+        }
         Ok(block)
     }
 
@@ -182,18 +195,46 @@ impl SpaceBlocks {
         if *is_frozen || from.is_retired.load(Ordering::SeqCst) {
             return;
         }
+        let kept = self.add_to_index(blocks);
+        drop(is_frozen);
+        for block in kept {
+            from.cache.admit(from.space, block);
+        }
+    }
+
+    /// Adds those of the blocks that overlap none, and gives them. Only for who may replace the root.
+    fn add_to_index<'b>(&self, blocks: &'b [Arc<Block>]) -> SmallVec<[&'b Arc<Block>; 32]> {
         let mut root = self.root.load_full();
-        let mut kept: SmallVec<[&Arc<Block>; 16]> = SmallVec::new();
+        let mut added = SmallVec::new();
         for block in blocks {
-            let (before, after) = root.around(block.low());
-            let overlaps = before.is_some_and(|before| before.is_below_high(block.low()))
-                || after.is_some_and(|after| block.is_below_high(after.low()));
-            if !overlaps {
+            if !root.overlaps(block) {
                 insert_block(&mut root, Arc::clone(block));
-                kept.push(block);
+                added.push(block);
             }
         }
         self.root.store(root);
+        added
+    }
+
+    /// As [`keep`](Self::keep), for a block that is read while the cache is full: it waits for others,
+    /// unless it is time for some to go.
+    fn keep_soon(&self, from: &BlockSource<'_>, block: &Arc<Block>) {
+        if from.is_retired.load(Ordering::SeqCst) {
+            return;
+        }
+        if !self.waiting.add(block) && !from.cache.memory.is_over_budget() {
+            return;
+        }
+        // Whoever replaces the root now is about to be done; the next one who reads a block takes them along.
+        let Some(is_frozen) = self.is_frozen.try_lock() else {
+            return;
+        };
+        if *is_frozen || from.is_retired.load(Ordering::SeqCst) {
+            return;
+        }
+        let blocks = self.waiting.all();
+        let kept = self.add_to_index(&blocks);
+        self.waiting.remove_first(blocks.len());
         drop(is_frozen);
         for block in kept {
             from.cache.admit(from.space, block);
@@ -205,9 +246,11 @@ impl SpaceBlocks {
     pub fn hand_over(&self) -> SpaceBlocks {
         let mut is_frozen = self.is_frozen.lock();
         *is_frozen = true;
+        // They would be in no cache's clock.
+        self.waiting.clear(true);
         SpaceBlocks {
             root: ArcSwap::new(self.root.load_full()),
-            is_frozen: Mutex::new(false),
+            ..SpaceBlocks::default()
         }
     }
 
@@ -267,6 +310,7 @@ impl SpaceBlocks {
     /// Removes all blocks, which a checkpoint has made untrue: more than memory holds.
     pub fn forget_all(&self) {
         let _changing = self.is_frozen.lock();
+        self.waiting.clear(false);
         self.root.store(Arc::default());
     }
 
@@ -274,6 +318,7 @@ impl SpaceBlocks {
     pub fn clear(&self) {
         let mut is_frozen = self.is_frozen.lock();
         *is_frozen = true;
+        self.waiting.clear(true);
         self.root.store(Arc::default());
     }
 
@@ -302,8 +347,7 @@ fn next_affected<'w>(
 ) -> Option<Arc<Block>> {
     loop {
         let (key, _) = rows.peek()?;
-        let at = root.at_or_before(key);
-        if let Some(block) = at.filter(|block| block.is_below_high(key)) {
+        if let Some(block) = root.covering(key) {
             return Some(Arc::clone(block));
         }
         let Some(next) = root.after(key) else {

@@ -4,7 +4,9 @@
 //! checksum that the page above has of it, and is found only under the same one: all snapshots share
 //! the cache, and nothing has to be removed from it.
 //!
-//! What branches take is lent by the blocks' memory, up to an eighth of it.
+//! What branches take is lent by the blocks' memory, up to half of it: a branch that is missing costs a
+//! read of each of the hundred leaves below it, a block the read of one. Only branches that were read count,
+//! a hundredth of the leaves that are in use.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,7 +49,7 @@ struct Kept {
 
 impl BranchCache {
     pub fn new(memory: Arc<BlockMemory>) -> BranchCache {
-        let bytes_max = memory.budget / 8;
+        let bytes_max = memory.budget / 2;
         let shards = (bytes_max / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         BranchCache {
             shards: (0..shards).map(|_| Mutex::default()).collect(),

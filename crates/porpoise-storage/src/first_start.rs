@@ -25,8 +25,9 @@ use crate::{Error, Result};
 pub(crate) const TREE: &str = "tree.redb";
 const TREE_UNFINISHED: &str = "tree.redb.unfinished";
 
-/// The share of the cache for pages of checksums, each of which covers 2 MiB of the tree.
-const CHECKSUM_CACHE_SHARE: usize = 64;
+/// Pages of checksums have as much as this share of the cache at most, beside it. Each covers 2 MiB of the
+/// tree: for a tree of 32 times the cache none is read twice.
+const CHECKSUM_CACHE_SHARE: usize = 16;
 const CHECKSUM_PAGES_CACHED_MIN: usize = 64;
 
 /// The file of the folder's tree, created if the folder is new.

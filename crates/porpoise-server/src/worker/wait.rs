@@ -328,7 +328,9 @@ impl EventLoop {
                 token => {
                     self.enqueue(token);
                     found = true;
-                    if event.is_read_closed() || event.is_error() {
+                    // Where the end alone is watched (`Stream::watch_end`), it comes as nothing else.
+                    let is_end = !event.is_readable() && !event.is_writable();
+                    if is_end || event.is_read_closed() || event.is_error() {
                         self.peer_closed(token);
                     }
                 }

@@ -96,6 +96,20 @@ impl IndexNode {
         }
     }
 
+    /// The block that has the key's row, if there is one.
+    #[inline]
+    pub fn covering(&self, key: &[u8]) -> Option<&Arc<Block>> {
+        self.at_or_before(key)
+            .filter(|block| block.is_below_high(key))
+    }
+
+    /// Whether a block has keys that one of these covers.
+    pub fn overlaps(&self, block: &Block) -> bool {
+        let (before, after) = self.around(block.low());
+        before.is_some_and(|before| before.is_below_high(block.low()))
+            || after.is_some_and(|after| block.is_below_high(after.low()))
+    }
+
     /// The last block that begins at or before the key, and the first that begins after it.
     pub fn around(&self, key: &[u8]) -> (Option<&Arc<Block>>, Option<&Arc<Block>>) {
         let next = self.upper_bound(key);
