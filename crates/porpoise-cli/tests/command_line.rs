@@ -514,6 +514,42 @@ fn bulk_that_cannot_be_measured_is_refused_before_it_begins() {
     }
 }
 
+#[test]
+fn statements_are_measured_in_memory_and_to_disk() {
+    let output = porpoise(&["bench", "spill", "--table-mib=12", "--limit-mib=16"]);
+    let (told, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{told}{errors}");
+    assert!(
+        told.starts_with("67,650 rows of sysbench's table, 12 MiB; a buffer pool of 64 MiB; to disk: a statement may take 16 MiB"),
+        "{told}"
+    );
+    for name in [
+        "ORDER BY c",
+        "GROUP BY c",
+        "hash join ON",
+        "ROW_NUMBER() OVER",
+    ] {
+        let line = told.lines().find(|line| line.starts_with(name));
+        assert!(
+            line.is_some_and(|line| !line.contains('–')),
+            "{name}: {told}"
+        );
+    }
+    for (argument, complaint) in [
+        (
+            "--peer=mysql://root@localhost/",
+            "can't be killed and started again",
+        ),
+        ("--table-mib=0", "a table has 1 to "),
+        ("--limit-mib=1", "a statement may take 16 to "),
+    ] {
+        let refused = porpoise(&["bench", "spill", argument]);
+        let why = text(&refused.stderr);
+        assert!(!refused.status.success(), "{argument}");
+        assert!(why.contains(complaint), "{why}");
+    }
+}
+
 fn option_file(name: &str) -> String {
     format!(
         "{}/tests/option_files/{name}.cnf",

@@ -25,7 +25,7 @@
 //! that does nothing ([`replay`]) beside the real ones. [`fairness`] has clients ask for little
 //! beside statements that compute for long, [`transfers`] has them change a few rows on a machine
 //! that is busy. [`programs`] runs stored programs. [`growth`] has tables that grow beyond memory. [`bulk`]
-//! has statements that go through a whole table. [`fuzz`] asks random statements, and looks whether
+//! has statements that go through a whole table, [`spill`] those that take more memory than they may. [`fuzz`] asks random statements, and looks whether
 //! the answers can be. [`profile`] samples where the time goes. [`queries`] has suites of analytical queries, which are
 //! run one at a time and whose answers are compared: TPC-H, the Star Schema Benchmark, and joins of a
 //! database of films. [`costs`] measures what the optimizer's constants stand for. [`Peer`] is a MariaDB to measure beside.
@@ -78,6 +78,7 @@ pub mod resources;
 mod runner;
 mod scenario;
 pub mod serving;
+pub mod spill;
 pub mod statistics;
 pub mod steadiness;
 mod store;

@@ -3,7 +3,7 @@
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
 //! beside its ratio to the peer's, if there is one. [`locks`], [`connect`], [`ceiling`], [`fairness`], [`transfers`],
-//! [`programs`], [`growth`], [`bulk`], [`queries`] and [`costs`] are experiments of their own.
+//! [`programs`], [`growth`], [`bulk`], [`spill`], [`queries`] and [`costs`] are experiments of their own.
 
 mod bulk;
 mod ceiling;
@@ -16,6 +16,7 @@ mod peer;
 mod programs;
 mod queries;
 pub mod serving;
+mod spill;
 mod transfers;
 
 use std::path::Path;
@@ -105,6 +106,8 @@ enum Experiment {
     /// Measure statements that go through a whole table, cold and warm, and bulk changes, beside
     /// MariaDB
     Bulk(bulk::BulkOptions),
+    /// Measure sorts, groups, joins and windows that take more memory than they may, and go to disk
+    Spill(spill::SpillOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -124,6 +127,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Programs(options)) => programs::measure(options),
         Some(Experiment::Growth(options)) => growth::measure(options),
         Some(Experiment::Bulk(options)) => bulk::measure(options),
+        Some(Experiment::Spill(options)) => spill::measure(options),
     };
     match measured {
         Ok(()) => {

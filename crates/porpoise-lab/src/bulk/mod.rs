@@ -18,7 +18,6 @@
 mod report;
 mod rows;
 
-use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,7 +28,7 @@ use porpoise_client::{Connection, Options};
 
 use crate::own_server::{CACHE_MIN_MIB, EMPTY_BYTES, MEMORY_MAX_MIB, OwnServer, Product};
 use crate::progress::{Progress, tell};
-use crate::queries::Answer;
+use crate::queries::Reply;
 use crate::report::grouped;
 use crate::statistics::median;
 use crate::table::LOAD_ROWS;
@@ -191,48 +190,6 @@ const QUERIES: &[Query] = &[
         ordered_by: &[],
     },
 ];
-
-/// What a SELECT has answered.
-#[derive(Clone, Debug, PartialEq)]
-enum Reply {
-    Rows(Answer),
-    /// How many rows, and what all their bytes in their order come to.
-    Digest(u64, u64),
-}
-
-impl Reply {
-    fn agrees(&self, other: &Self, query: &Query) -> bool {
-        match (self, other) {
-            (Self::Rows(one), Self::Rows(other)) => one.agrees(other, query.ordered_by),
-            _ => self == other,
-        }
-    }
-}
-
-impl Query {
-    /// Asks it; how long it took until its last row was there.
-    fn ask(&self, connection: &mut Connection) -> Result<(f64, Reply), ClientError> {
-        let began = Instant::now();
-        if !self.is_long {
-            let rows = connection.rows(self.text)?;
-            let seconds = began.elapsed().as_secs_f64();
-            return Ok((seconds, Reply::Rows(Answer::of(&rows))));
-        }
-        let mut results = connection.query(self.text)?;
-        let columns = results.columns().len();
-        let (mut rows, mut digest) = (0, DefaultHasher::new());
-        while let Some(row) = results.next_row()? {
-            rows += 1;
-            for column in 0..columns {
-                digest.write(row.raw(column).unwrap_or_default());
-                digest.write_u8(0);
-            }
-        }
-        results.finish()?;
-        let seconds = began.elapsed().as_secs_f64();
-        Ok((seconds, Reply::Digest(rows, digest.finish())))
-    }
-}
 
 /// A statement that changes all of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -523,11 +480,13 @@ impl<'a> Run<'a> {
             let mut connection = self.connect().map_err(&failed)?;
             // One that isn't measured cold has a first time as well, to be warm.
             if query.is_cold || round == 1 {
-                let (seconds, reply) = query.ask(&mut connection).map_err(&failed)?;
+                let (seconds, reply) =
+                    Reply::ask(&mut connection, query.text, query.is_long).map_err(&failed)?;
                 self.compare(at, reply)?;
                 cold.push(seconds);
             }
-            let (seconds, reply) = query.ask(&mut connection).map_err(&failed)?;
+            let (seconds, reply) =
+                Reply::ask(&mut connection, query.text, query.is_long).map_err(&failed)?;
             self.compare(at, reply)?;
             warm.push(seconds);
         }
@@ -543,7 +502,7 @@ impl<'a> Run<'a> {
         let query = &QUERIES[at];
         let name = &self.target.name;
         let kept = self.measured.replies[at].get_or_insert_with(|| reply.clone());
-        match kept.agrees(&reply, query) {
+        match kept.agrees(&reply, query.ordered_by) {
             true => Ok(()),
             false => Err(Error::Plan(format!(
                 "{name} answers differently when asked again: {}",

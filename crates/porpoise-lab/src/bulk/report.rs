@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{BulkChange, BulkPlan, QUERIES, Reply, Step};
+use super::{BulkChange, BulkPlan, QUERIES, Step};
 use crate::own_server::Product;
+use crate::queries::Reply;
 use crate::report::{aligned, grouped, rate};
 
 /// Something that is measured.
@@ -117,7 +118,7 @@ impl BulkReport {
             let replies = pair[0].replies.iter().zip(&pair[1].replies);
             for (query, (one, other)) in QUERIES.iter().zip(replies) {
                 if let (Some(one), Some(other)) = (one, other)
-                    && !one.agrees(other, query)
+                    && !one.agrees(other, query.ordered_by)
                 {
                     let (name, beside) = (&pair[0].name, &pair[1].name);
                     failures.push(format!(
