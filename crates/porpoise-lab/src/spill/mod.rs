@@ -227,7 +227,7 @@ pub fn run(plan: &SpillPlan, folder: &Path) -> Result<SpillReport, Error> {
         if let Err(why) = measure(plan, setting, folder, is_filled, &mut run, &mut progress) {
             progress.clear();
             if plan.progress {
-                tell(&why.to_string());
+                tell(why.to_string());
             }
             run.failures.push(why.to_string());
         }
