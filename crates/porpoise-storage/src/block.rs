@@ -32,6 +32,9 @@ pub(crate) const BUFFER_BYTES_MAX: usize = 7168;
 /// How many free buffers of a size are kept at most.
 const FREE_BUFFERS_MAX: usize = 32;
 
+/// Of the memory that blocks may take, one part of so many is for those that wait for the index.
+const WAITING_SHARE: usize = 16;
+
 /// What a block costs beside its buffer: itself, its slot in the index, and its place in the clock.
 const BLOCK_OVERHEAD_BYTES: usize = size_of::<Block>() + 80;
 
@@ -56,6 +59,9 @@ pub(crate) struct BlockMemory {
     /// How many of the used bytes are those of blocks that were evicted and are still held: by who
     /// reads from one, or from an older index, in which a block that waits for the disk has all.
     evicted: AtomicUsize,
+    /// How many of the used bytes are those of blocks that wait for the index: no clock has them, so
+    /// they can't be evicted.
+    waiting: AtomicUsize,
     free: [Mutex<Vec<Box<[u8]>>>; BUFFER_BYTES.len()],
 }
 
@@ -66,6 +72,7 @@ impl BlockMemory {
             lent: AtomicUsize::new(0),
             used: AtomicUsize::new(0),
             evicted: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             free: Default::default(),
         }
     }
@@ -97,6 +104,11 @@ impl BlockMemory {
         self.live() > self.room() / 8 * 7
     }
 
+    /// Whether so many bytes wait for the index that no more should.
+    pub fn has_many_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > self.room() / WAITING_SHARE
+    }
+
     /// A buffer of at least this length. One that is small or large for a block has exactly this
     /// length.
     fn take(&self, len: usize) -> Box<[u8]> {
@@ -124,6 +136,28 @@ impl BlockMemory {
                 free.push(buffer);
             }
         }
+    }
+}
+
+/// A block that waits for the index, counted by its memory.
+pub(crate) struct WaitingBlock(Arc<Block>);
+
+impl WaitingBlock {
+    pub fn new(block: Arc<Block>) -> WaitingBlock {
+        let waiting = &block.memory.waiting;
+        waiting.fetch_add(block.size(), Ordering::Relaxed);
+        WaitingBlock(block)
+    }
+
+    pub fn block(&self) -> &Arc<Block> {
+        &self.0
+    }
+}
+
+impl Drop for WaitingBlock {
+    fn drop(&mut self) {
+        let waiting = &self.0.memory.waiting;
+        waiting.fetch_sub(self.0.size(), Ordering::Relaxed);
     }
 }
 

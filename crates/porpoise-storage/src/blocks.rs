@@ -217,12 +217,13 @@ impl SpaceBlocks {
     }
 
     /// As [`keep`](Self::keep), for a block that is read while the cache is full: it waits for others,
-    /// unless it is time for some to go.
+    /// unless it is time for some to go, or too many wait.
     fn keep_soon(&self, from: &BlockSource<'_>, block: &Arc<Block>) {
         if from.is_retired.load(Ordering::SeqCst) {
             return;
         }
-        if !self.waiting.add(block) && !from.cache.memory.is_over_budget() {
+        let memory = &from.cache.memory;
+        if !self.waiting.add(block) && !memory.is_over_budget() && !memory.has_many_waiting() {
             return;
         }
         // Whoever replaces the root now is about to be done; the next one who reads a block takes them along.

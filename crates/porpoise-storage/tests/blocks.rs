@@ -1,9 +1,15 @@
 //! Rows that are read from the B-tree through blocks, of which only a few have room at a time.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hooked_disk::{HookedDisk, Hooks, OpenFile};
 use porpoise_storage::{Direction, Error, Options, Snapshot, SpaceId, Store};
+
+mod hooked_disk;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -301,4 +307,58 @@ fn blocks_stay_within_their_budget_whatever_is_read_and_written() {
     let budget = options.cache_bytes as u64;
     assert!(most > budget * 3 / 4, "{most} of {budget} were used");
     assert!(most <= budget, "{most} exceed {budget}");
+}
+
+/// Counts what is read of the tree.
+#[derive(Debug, Default)]
+struct CountedReads(AtomicUsize);
+
+impl Hooks for CountedReads {
+    fn read_at(&self, of: &OpenFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let is_of_tree = of.name.starts_with("tree.redb");
+        self.0.fetch_add(usize::from(is_of_tree), Ordering::Relaxed);
+        of.file.read_at(bytes, offset)
+    }
+}
+
+#[test]
+fn many_spaces_of_which_little_is_read_leave_room_for_one_that_is_read_much() {
+    const SPACES: u32 = 300;
+    const ROWS: u32 = 1500;
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Arc::new(CountedReads::default());
+    let mut options = Options::path(folder.path().join("store"));
+    options.cache_bytes = 4 << 20;
+    options.disk = Arc::new(HookedDisk(Arc::clone(&disk)));
+    let store = Store::open(&options).unwrap();
+    let spaces: Vec<SpaceId> = (0..SPACES).map(|_| store.allocate_space()).collect();
+    for of_some in spaces.chunks(20) {
+        let mut work = store.begin();
+        for space in of_some {
+            work.create_space(*space);
+            for number in 0..ROWS {
+                work.put(*space, &number.to_be_bytes(), &[1; 150]);
+            }
+        }
+        work.commit().unwrap().wait().unwrap();
+    }
+    store.checkpoint().unwrap();
+    let read = |space: SpaceId, number: u32| {
+        let found = store.snapshot().get(space, &number.to_be_bytes(), |_| ());
+        assert!(found.unwrap().is_some());
+    };
+    let mut random = fastrand::Rng::with_seed(5);
+    // Of each space fewer blocks than the index takes at once, and of all more than the cache holds.
+    for _ in 0..15 {
+        spaces
+            .iter()
+            .for_each(|space| read(*space, random.u32(0..ROWS)));
+    }
+    // This is a tenth of it.
+    let read_much = || (0..ROWS).for_each(|number| read(spaces[0], number));
+    (0..3).for_each(|_| read_much());
+    let before = disk.0.load(Ordering::Relaxed);
+    read_much();
+    let reads = disk.0.load(Ordering::Relaxed) - before;
+    assert_eq!(reads, 0, "it is in the cache by now");
 }

@@ -4,6 +4,9 @@
 //! and is gone before it has neighbours. To add each by itself is to copy the nodes on the path to it, and
 //! to tell all threads of another root; with some at once, the upper nodes are copied once for all, and
 //! the root is replaced once. Who looks for a block that waits finds it here, after the index.
+//!
+//! A block that waits can't be evicted, and waits for as long as its space is not read. So all spaces
+//! together have a share of the cache for them; beyond it the index takes blocks one by one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::index::{IndexNode, insert_block};
-use crate::block::Block;
+use crate::block::{Block, WaitingBlock};
 
 /// So many blocks are added to the index at once.
 const ADDED_AT_ONCE: usize = 32;
@@ -26,7 +29,7 @@ pub(super) struct WaitingBlocks {
 #[derive(Default)]
 struct Waiting {
     /// In the order in which they came.
-    blocks: Vec<Arc<Block>>,
+    blocks: Vec<WaitingBlock>,
     /// The same, to be found by key; nobody else has a node of it.
     index: Arc<IndexNode>,
     /// None may be added any more.
@@ -38,7 +41,7 @@ impl Waiting {
     fn add(&mut self, block: &Arc<Block>) {
         if !self.index.overlaps(block) {
             insert_block(&mut self.index, Arc::clone(block));
-            self.blocks.push(Arc::clone(block));
+            self.blocks.push(WaitingBlock::new(Arc::clone(block)));
         }
     }
 }
@@ -67,7 +70,9 @@ impl WaitingBlocks {
     /// All of them. They wait until they are [removed](Self::remove_first), when they can be found in the
     /// index.
     pub fn all(&self) -> Vec<Arc<Block>> {
-        self.waiting.lock().blocks.clone()
+        let waiting = self.waiting.lock();
+        let blocks = waiting.blocks.iter();
+        blocks.map(|waiting| Arc::clone(waiting.block())).collect()
     }
 
     /// Removes those that have waited for longest.
@@ -76,7 +81,7 @@ impl WaitingBlocks {
         let older = std::mem::take(&mut waiting.blocks);
         waiting.index = Arc::default();
         for block in older.iter().skip(count) {
-            waiting.add(block);
+            waiting.add(block.block());
         }
         self.count.store(waiting.blocks.len(), Ordering::Relaxed);
         drop(waiting);
@@ -134,6 +139,26 @@ mod tests {
         waiting.clear(true);
         waiting.add(&one);
         assert!(found(&waiting, "c").is_none());
+    }
+
+    #[test]
+    fn all_spaces_have_a_share_of_the_cache_for_blocks_that_wait() {
+        let memory = Arc::new(BlockMemory::new(1 << 20));
+        let spaces: Vec<WaitingBlocks> = (0..1000)
+            .map(|_| WaitingBlocks::default())
+            .take_while(|_| !memory.has_many_waiting())
+            .inspect(|space| {
+                space.add(&block(&memory, "a", "b"));
+            })
+            .collect();
+        let size = block(&memory, "a", "b").size();
+        assert!((1 << 16..(1 << 16) + size).contains(&(spaces.len() * size - 1)));
+        spaces[0].remove_first(1);
+        assert!(!memory.has_many_waiting());
+        spaces[0].add(&block(&memory, "a", "b"));
+        assert!(memory.has_many_waiting());
+        drop(spaces);
+        assert!(!memory.has_many_waiting() && memory.used() == 0);
     }
 
     #[test]
