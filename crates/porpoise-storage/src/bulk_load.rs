@@ -7,7 +7,7 @@
 //! ```text
 //! 1. begin    a checkpoint: the tree has the commit that made the space, and whatever is to be said
 //!             of a space that nobody owns yet
-//! 2. push     as many bytes of rows as a memtable has are one redb transaction; the tree's lock is
+//! 2. push     as many bytes of rows as redb's cache holds are one redb transaction; the tree's lock is
 //!             free in between, for checkpoints. Another thread makes it while the next rows come
 //! 3. finish   readers get the tree as it is now, then the next memtable
 //! 4.          the caller commits that the space has an owner
@@ -115,7 +115,7 @@ impl BulkLoad {
     /// If the disk is full or fails; [`Error::Interrupted`].
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.slice.push(key, value);
-        match self.slice.bytes() < self.shared.memtable_bytes() {
+        match self.slice.bytes() < self.shared.slice_bytes() {
             true => Ok(()),
             false => self.write_slice(),
         }

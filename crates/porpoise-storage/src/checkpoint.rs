@@ -177,12 +177,13 @@ pub(crate) fn load<'r>(
     let mut guard = shared.tree.lock();
     reopen_if_failed(shared, &mut guard)?;
     let tree = guard.as_ref().ok_or_else(|| recovery::no_tree(shared))?;
+    shared.loads.fetch_add(1, Ordering::Relaxed);
     check_disk_space(shared, 0, bytes)?;
     let written = catch_panic(|| {
         let writing = tree.begin_write()?;
         let name = table_name(space);
         let mut table = writing.open_table(definition(&name))?;
-        let mut written = Ascending::new(&mut table)?;
+        let mut written = Ascending::new(&mut table, None)?;
         for (key, value) in rows {
             if is_over.load(Ordering::SeqCst) {
                 drop(written);

@@ -141,6 +141,12 @@ impl DirectReads {
     }
 }
 
+/// Whether the system's cache has a part of a file. So it is said, too, where the system doesn't tell.
+pub(crate) fn is_cached(file: &File, offset: u64, len: u64) -> bool {
+    let pages = len / PAGE_BYTES as u64;
+    cached_pages(file, offset, len).is_none_or(|found| found.cached >= pages)
+}
+
 /// `None` where the system doesn't tell.
 fn cached_pages(file: &File, offset: u64, len: u64) -> Option<CachedPages> {
     static IS_UNKNOWN: AtomicBool = AtomicBool::new(false);

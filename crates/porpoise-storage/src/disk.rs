@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
-use crate::direct_read::DirectReads;
+use crate::direct_read::{DirectReads, is_cached};
 
 /// A file system. Errors are the system's.
 pub trait Disk: Debug + Send + Sync + 'static {
@@ -98,6 +98,11 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
     /// Has the system begin to read a part of the file, without waiting for it: a read that follows
     /// has less to wait for. A hint that tells of no failure.
     fn begin_reading(&self, _offset: u64, _len: u64) {}
+
+    /// Whether the system holds a part of the file in memory. So it is said, too, where it doesn't tell.
+    fn is_cached(&self, _offset: u64, _len: u64) -> bool {
+        true
+    }
 
     /// Has the system begin to write what it holds of the file to the disk, without waiting for it:
     /// a later sync has less to wait for. A hint that tells of no failure.
@@ -324,6 +329,11 @@ impl DiskFile for OsFile {
             std::num::NonZero::new(len),
             Advice::WillNeed,
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    fn is_cached(&self, offset: u64, len: u64) -> bool {
+        is_cached(&self.file, offset, len)
     }
 
     #[cfg(target_os = "linux")]

@@ -28,6 +28,8 @@ use crate::{Direction, Error, Result};
 const LEAVES_AHEAD: usize = 32;
 /// Leaves that a scan reads at once, where they lie beside each other.
 const LEAVES_OF_A_RUN: usize = 16;
+/// Of leaves that are about to be read the system is asked whether it has one of so many.
+const LEAVES_PER_LOOK: usize = 32;
 /// No tree is deeper.
 const DEPTH_MAX: usize = 40;
 
@@ -220,6 +222,56 @@ impl SpaceTree {
             }
         }
         Ok(end)
+    }
+
+    /// Has the disk begin with the leaves that keys belong to, with so many at most. The keys ascend;
+    /// gives how many of them that was done for.
+    ///
+    /// It isn't done where a few of the leaves tell that the system has them.
+    pub fn begin_reading_leaves_of<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        leaves_max: usize,
+    ) -> Result<usize> {
+        let (Some(root), lengths) = (self.root, self.lengths) else {
+            return Ok(keys.count());
+        };
+        let mut depth = None;
+        let mut path = Path::new();
+        let mut leaves: Vec<PageRef> = Vec::new();
+        let mut count = 0;
+        for key in keys {
+            let is_in_last = || last_key_of(&path, lengths).is_none_or(|last| key <= last);
+            if count == 0 || !is_in_last() {
+                if leaves.len() == leaves_max {
+                    break;
+                }
+                match depth {
+                    None => {
+                        path = self
+                            .seek(Some(key))?
+                            .map_or(Path::new(), |place| place.path);
+                        depth = Some(path.len());
+                    }
+                    Some(depth) => {
+                        path.clear();
+                        self.descend_to(root, |branch| branch.find(key), &mut path, depth)?;
+                    }
+                }
+                let leaf = path.last().and_then(|(bytes, number)| {
+                    let branch = Branch::parse(bytes, lengths)?;
+                    branch.child(*number)
+                });
+                leaves.extend(leaf.map(|link| link.page));
+            }
+            count += 1;
+        }
+        let pages = &self.reader.pages;
+        let mut some = leaves.iter().step_by(LEAVES_PER_LOOK);
+        if !some.all(|leaf| pages.is_cached(*leaf)) {
+            pages.begin_reading(leaves.into_iter());
+        }
+        Ok(count)
     }
 
     /// Goes down from a page below a path, until the path has so many branches, or to the first page

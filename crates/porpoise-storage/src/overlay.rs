@@ -255,7 +255,7 @@ impl Overlay {
     /// What was spilled, if anything was.
     pub fn runs(&self) -> Option<&Arc<Runs>> {
         let runs = &self.large.as_ref()?.runs;
-        (!runs.parts.is_empty()).then_some(runs)
+        (!runs.parts().is_empty()).then_some(runs)
     }
 
     /// Has the writes be a memtable of their own from now on.
@@ -345,7 +345,7 @@ impl Overlay {
 
     /// These were spilled by writes that nobody can undo, before anything that is in memory was written.
     pub fn set_runs(&mut self, runs: Runs, cache: &Arc<BlockCache>) {
-        let last = runs.parts.iter().map(|part| part.up_to).max();
+        let last = runs.parts().iter().map(|part| part.up_to).max();
         self.count = usize::try_from(last.unwrap_or(0)).unwrap_or(usize::MAX);
         self.enlarge(cache);
         if let Some(large) = &mut self.large {

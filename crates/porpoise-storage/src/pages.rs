@@ -449,6 +449,12 @@ impl PageReader {
         Ok(bytes)
     }
 
+    /// Whether the system has a page in memory. So it is said, too, where it doesn't tell.
+    pub fn is_cached(&self, page: PageRef) -> bool {
+        let (first, len) = self.extent(page);
+        self.file.is_cached(first, len)
+    }
+
     /// Has the disk begin to read pages, those that lie beside each other at once.
     pub fn begin_reading(&self, pages: impl Iterator<Item = PageRef>) {
         let mut extents: SmallVec<[(u64, u64); 64]> = pages.map(|page| self.extent(page)).collect();

@@ -80,7 +80,7 @@ fn each_operation<E>(
     counters: &[(SpaceId, u64)],
     mut give: impl FnMut(Operation<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    for part in overlay.runs().into_iter().flat_map(|runs| &runs.parts) {
+    for part in overlay.runs().into_iter().flat_map(|runs| runs.parts()) {
         give(Operation::Run {
             file: part.run.file.number,
             place: part.run.place,

@@ -217,7 +217,7 @@ impl LogChanges {
                 runs.push(RunPart { run, up_to });
             }
         }
-        self.apply_runs(&Runs { parts: runs })?;
+        self.apply_runs(&Runs::new(runs))?;
         for operation in decode(payload) {
             match operation? {
                 Operation::Put { space, key, value } => {

@@ -46,6 +46,7 @@
 
 mod cursor;
 mod file;
+mod groups;
 mod run;
 
 use std::sync::Arc;
@@ -56,13 +57,21 @@ pub(crate) use cursor::RunsCursor;
 pub(crate) use file::{
     FileKind, SpillFile, next_number, open_any, remove_all_but, remove_unclaimed,
 };
+use groups::RunGroups;
 pub(crate) use run::{Run, RunPlace, RunValue, RunWriter, filter_bytes};
 
 /// Runs of one transaction, and how far each counts.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Runs {
     /// The newest first.
-    pub parts: Vec<RunPart>,
+    parts: Vec<RunPart>,
+    groups: Arc<RunGroups>,
+}
+
+impl Default for Runs {
+    fn default() -> Runs {
+        Runs::new(Vec::new())
+    }
 }
 
 /// A run, of which only versions up to an order of writing count.
@@ -73,13 +82,24 @@ pub(crate) struct RunPart {
 }
 
 impl Runs {
+    /// Some runs, the newest first.
+    pub fn new(parts: Vec<RunPart>) -> Runs {
+        let groups = Arc::new(RunGroups::of(parts.iter().map(|part| part.run.ranges())));
+        Runs { parts, groups }
+    }
+
+    /// The newest first.
+    pub fn parts(&self) -> &[RunPart] {
+        &self.parts
+    }
+
     /// Those that a record names, each with its file's number and the order up to which it counts; the
     /// newest first.
     pub fn open(
         places: &[(u64, RunPlace, u64)],
         mut open_file: impl FnMut(u64) -> Result<Arc<SpillFile>>,
     ) -> Result<Runs> {
-        let mut runs = Runs::default();
+        let mut parts = Vec::with_capacity(places.len());
         let mut last: Option<Arc<SpillFile>> = None;
         for &(number, place, up_to) in places {
             let file = match last.take().filter(|file| file.number == number) {
@@ -88,14 +108,15 @@ impl Runs {
             };
             let run = Arc::new(Run::open(&file, place)?);
             last = Some(file);
-            runs.parts.push(RunPart { run, up_to });
+            parts.push(RunPart { run, up_to });
         }
-        Ok(runs)
+        Ok(Runs::new(parts))
     }
 
     /// What they have of a key: a value, a deletion (`None`), or nothing.
     pub fn get(&self, space: SpaceId, key: &[u8]) -> Result<Option<Option<RunValue>>> {
-        for part in &self.parts {
+        for part in self.groups.that_may_have(space, key) {
+            let part = &self.parts[part];
             if let Some(found) = part.run.get(space, key, part.up_to)? {
                 return Ok(Some(found));
             }

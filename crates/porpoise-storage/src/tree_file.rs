@@ -265,6 +265,13 @@ impl CheckedFile {
         self.file.begin_reading(begin, end.saturating_sub(begin));
     }
 
+    /// Whether the system has these pages in memory. So it is said, too, where it doesn't tell.
+    pub fn is_cached(&self, first: u64, count: u64) -> bool {
+        let end = page_offset(first + count);
+        let begin = page_offset(first);
+        self.file.is_cached(begin, end.saturating_sub(begin))
+    }
+
     fn read_run(&self, first: u64, out: &mut [u8]) -> Result<(), DamagedPlace> {
         self.read_raw(first, out)?;
         let (number, place) = checksum_page_of(first);

@@ -372,6 +372,19 @@ impl TreeSnapshot {
         }
     }
 
+    /// See [`SpaceTree::begin_reading_leaves_of`]. Of a tree in memory there is nothing to begin with.
+    pub fn begin_reading_leaves_of<'k>(
+        &self,
+        number: SpaceId,
+        keys: impl Iterator<Item = &'k [u8]>,
+        leaves_max: usize,
+    ) -> Result<usize> {
+        match self.table(number, self.space(number))? {
+            Some(SpaceRows::Leaves(tree)) => tree.begin_reading_leaves_of(keys, leaves_max),
+            _ => Ok(keys.count()),
+        }
+    }
+
     /// Calls `act` with the blocks of a space, those of the snapshot before first. Gives what it
     /// returned for this snapshot's.
     pub fn with_blocks<R>(&self, number: SpaceId, act: impl Fn(&SpaceBlocks) -> R) -> Option<R> {

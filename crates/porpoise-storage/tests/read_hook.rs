@@ -1,10 +1,11 @@
 //! What is told before a read waits for the disk.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use hooked_disk::{HookedDisk, Hooks, OpenFile};
 use porpoise_storage::{Disk, OpenMode, Options, OsDisk, SpaceId, Store};
@@ -71,6 +72,92 @@ fn a_hook_is_called_before_each_read_that_waits_and_no_other() {
     store.set_read_hook(None);
     read_all();
     assert_eq!(told.load(Ordering::SeqCst), waited);
+}
+
+/// Holds nothing of the tree in memory, or all. Notes the pages that it was to begin with, and those
+/// that were read.
+#[derive(Debug, Default)]
+struct ColdDisk {
+    is_cached: AtomicBool,
+    begun: Mutex<BTreeSet<u64>>,
+    read: Mutex<BTreeSet<u64>>,
+}
+
+impl Hooks for ColdDisk {
+    fn read_at(&self, of: &OpenFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        if of.name == "tree.redb" {
+            self.read.lock().unwrap().insert(offset / 4096);
+        }
+        of.file.read_at(bytes, offset)
+    }
+
+    fn begin_reading(&self, of: &OpenFile, offset: u64, len: u64) {
+        assert_eq!(of.name, "tree.redb");
+        let pages = offset / 4096..(offset + len) / 4096;
+        self.begun.lock().unwrap().extend(pages);
+    }
+
+    fn is_cached(&self, _of: &OpenFile, _offset: u64, _len: u64) -> bool {
+        self.is_cached.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn a_checkpoint_has_the_disk_begin_with_the_leaves_that_it_writes_to() {
+    const MANY: u32 = 30_000;
+    for every in [1, 30, 300] {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(ColdDisk::default());
+        let mut options = Options::path(folder.path());
+        options.cache_bytes = 4 << 20;
+        options.disk = Arc::new(HookedDisk(Arc::clone(&disk)));
+        let write = |store: &Store, step: usize, byte: u8| {
+            let mut work = store.begin();
+            for row in (0..MANY).step_by(step) {
+                work.put(ONE, &row.to_be_bytes(), &[byte; 200]);
+            }
+            work.commit().unwrap().wait().unwrap();
+        };
+        let store = Store::open(&options).unwrap();
+        write(&store, 1, 1);
+        store.checkpoint().unwrap();
+        drop(store);
+        let store = Store::open(&options).unwrap();
+        disk.is_cached.store(true, Ordering::SeqCst);
+        write(&store, every, 2);
+        store.checkpoint().unwrap();
+        drop(store);
+        assert_eq!(disk.begun.lock().unwrap().len(), 0, "all is in memory");
+
+        // The tree's own cache is empty now.
+        let store = Store::open(&options).unwrap();
+        disk.is_cached.store(false, Ordering::SeqCst);
+        disk.read.lock().unwrap().clear();
+        write(&store, every, 3);
+        store.checkpoint().unwrap();
+        let leaves = MANY as usize / 19;
+        let written = leaves.min(MANY as usize / every);
+        let begun = std::mem::take(&mut *disk.begun.lock().unwrap());
+        let range = written * 9 / 10..written * 12 / 10 + 10;
+        assert!(range.contains(&begun.len()), "{} of {written}", begun.len());
+        let unread = begun.difference(&disk.read.lock().unwrap()).count();
+        assert!(unread < 10, "{unread} of {}", begun.len());
+        let rows = (0..MANY).map(|row| {
+            (
+                row,
+                if (row as usize).is_multiple_of(every) {
+                    3
+                } else {
+                    1
+                },
+            )
+        });
+        for (row, byte) in rows {
+            let is_right = |value: &[u8]| value == [byte; 200];
+            let found = store.snapshot().get(ONE, &row.to_be_bytes(), is_right);
+            assert_eq!(found.unwrap(), Some(true), "{row}");
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! One redb transaction that merges a memtable into the tree, behind those that merge what was spilled.
 
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use redb::WriteTransaction;
 
-use super::ascending::Ascending;
+use super::ascending::{Ascending, LeavesAhead};
 use super::check_disk_space;
 use super::pace::Steps;
 use super::tree_state::{TreeState, write_state};
@@ -55,9 +56,14 @@ pub(super) fn merge(
     state: TreeState,
 ) -> Result<(), MergeError> {
     let mut space_in_progress = None;
+    let before = Arc::clone(&shared.epoch.load().tree);
+    let ahead = |space| LeavesAhead {
+        tree: Arc::clone(&before),
+        space,
+    };
     let mut steps = Steps::of(shared, memtable.entries());
     if let Some(runs) = memtable.runs() {
-        merge_runs(shared, tree, (memtable, runs), &mut steps)?;
+        merge_runs(shared, tree, (memtable, runs), ahead, &mut steps)?;
     }
     let merged = catch_panic(|| {
         let writing = tree.begin_write()?;
@@ -65,8 +71,8 @@ pub(super) fn merge(
             match shared.damaged.get(space) {
                 None => merge_space(
                     &writing,
-                    space,
                     versions,
+                    ahead(space),
                     &mut steps,
                     &mut space_in_progress,
                 )?,
@@ -95,6 +101,7 @@ fn merge_runs(
     shared: &Shared,
     tree: &Tree,
     (memtable, runs): (&Memtable, &Runs),
+    ahead: impl Fn(SpaceId) -> LeavesAhead,
     steps: &mut Steps<'_>,
 ) -> Result<(), MergeError> {
     let is_dropped = |space: &SpaceId| {
@@ -103,7 +110,7 @@ fn merge_runs(
     };
     let mut spaces = runs.spaces();
     spaces.retain(|space| !is_dropped(space));
-    let is_long = runs.bytes() > (SLICE_MEMTABLES * shared.memtable_bytes()) as u64;
+    let is_long = runs.bytes() > shared.long_bytes() as u64;
     let check_goes_on = || {
         let is_over = shared.is_stopping()
             || is_long
@@ -141,7 +148,9 @@ fn merge_runs(
                 };
                 let mut table = writing.open_table(definition(&name))?;
                 is_in_space = true;
-                read = write_slice(slice_bytes, &mut table, &mut rows, damage.is_some(), steps)?;
+                let ahead = damage.is_none().then(|| ahead(space));
+                let written = Ascending::new(&mut table, ahead)?.collecting(slice_bytes);
+                read = write_slice(slice_bytes, written, &mut rows, damage.is_some(), steps)?;
                 is_in_space = false;
                 drop(table);
                 match &read {
@@ -166,29 +175,26 @@ fn merge_runs(
 
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
-/// Writes rows until they are enough for one redb transaction, which remembers each page that it
-/// replaces. Gives why the next row can't be read, if it can't.
+/// Writes rows until they are enough for one redb transaction. Gives why the next row can't be read, if
+/// it can't.
 fn write_slice(
     slice_bytes: usize,
-    table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
+    mut written: Ascending<'_, '_>,
     rows: &mut RunsCursor,
     is_side_table: bool,
     steps: &mut Steps<'_>,
 ) -> Result<Result<()>> {
-    let mut bytes = 0;
     let mut side_row = Vec::new();
-    let mut written = Ascending::new(table)?;
     while let Some((key, value)) = rows.current() {
         match is_side_table {
             true => written.put(key, Some(as_side_row(&mut side_row, value)))?,
             false => written.put(key, value)?,
         }
-        bytes += key.len() + value.map_or(0, <[u8]>::len);
         steps.step();
         if let Err(error) = rows.advance() {
             return Ok(Err(error));
         }
-        if bytes > slice_bytes {
+        if written.written_bytes() > slice_bytes {
             break;
         }
     }
@@ -196,11 +202,11 @@ fn write_slice(
     Ok(Ok(()))
 }
 
-/// How many bytes of rows the next slice may have: fewer where the disk has little room. Fails where it
-/// has too little for a memtable's.
+/// About how many bytes of leaves the next slice may write: fewer where the disk has little room. Fails
+/// where it has too little for a memtable's rows.
 fn room_for_slice(shared: &Shared, runs: &Runs) -> Result<usize> {
     let (keys, total) = (runs.entries(None), runs.bytes().max(1));
-    let mut bytes = SLICE_MEMTABLES * shared.memtable_bytes();
+    let mut bytes = shared.slice_bytes();
     loop {
         let within = total.min(bytes as u64);
         let keys = u128::from(keys) * u128::from(within) / u128::from(total);
@@ -212,18 +218,16 @@ fn room_for_slice(shared: &Shared, runs: &Runs) -> Result<usize> {
     }
 }
 
-/// So many bytes of rows as this many memtables have, when a checkpoint is due, are one slice.
-const SLICE_MEMTABLES: usize = 16;
-
 /// Writes a space's newest rows. `in_progress` names the space while its own pages are being
 /// changed.
 fn merge_space(
     writing: &WriteTransaction,
-    space: SpaceId,
     versions: &SpaceVersions,
+    ahead: LeavesAhead,
     steps: &mut Steps<'_>,
     in_progress: &mut Option<SpaceId>,
 ) -> Result<()> {
+    let space = ahead.space;
     let name = table_name(space);
     if versions.is_dropped_at_all() {
         *in_progress = Some(space);
@@ -234,7 +238,7 @@ fn merge_space(
     // This reads the list of tables only.
     let mut table = writing.open_table(definition(&name))?;
     *in_progress = Some(space);
-    let mut written = Ascending::new(&mut table)?;
+    let mut written = Ascending::new(&mut table, Some(ahead))?;
     for (key, value) in versions.newest() {
         written.put(key, value)?;
         steps.step();
@@ -259,7 +263,7 @@ fn write_side_table(
     }
     let mut kept = writing.open_table(definition(&name))?;
     let mut row = Vec::new();
-    let mut written = Ascending::new(&mut kept)?;
+    let mut written = Ascending::new(&mut kept, None)?;
     for (key, value) in versions.newest() {
         written.put(key, Some(as_side_row(&mut row, value)))?;
     }

@@ -244,10 +244,10 @@ impl LargeWrites {
     /// Undoes the changes in runs behind the first `count`. The memtable has none of them any more.
     pub fn undo_spilled(&mut self, count: usize, changes: &mut Vec<(SpaceId, SpaceChange)>) {
         let last = self.orders.of(count);
-        let mut runs = Runs::default();
-        for part in &self.runs.parts {
+        let mut parts = Vec::new();
+        for part in self.runs.parts() {
             if part.up_to <= last {
-                runs.parts.push(part.clone());
+                parts.push(part.clone());
                 continue;
             }
             let is_all = part.run.orders.start > last;
@@ -262,13 +262,13 @@ impl LargeWrites {
             }
             match is_all {
                 true => part.run.undo(),
-                false => runs.parts.push(RunPart {
+                false => parts.push(RunPart {
                     run: Arc::clone(&part.run),
                     up_to: last,
                 }),
             }
         }
-        self.set_runs(runs);
+        self.set_runs(Runs::new(parts));
         while self.spilled_changes.pop_if(|order| *order > last).is_some() {
             changes.pop();
         }
@@ -378,9 +378,9 @@ impl LargeWrites {
                 up_to: self.last,
                 run: Arc::new(run),
             };
-            let older = self.runs.parts.iter().cloned();
+            let older = self.runs.parts().iter().cloned();
             let parts = std::iter::once(part).chain(older).collect();
-            self.set_runs(Runs { parts });
+            self.set_runs(Runs::new(parts));
         }
         self.borrowed = 0;
         std::mem::replace(&mut self.memtable, Arc::new(next))

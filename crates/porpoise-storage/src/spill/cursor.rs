@@ -27,7 +27,7 @@ impl RunsCursor {
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<RunsCursor> {
-        let parts = runs.parts.iter().filter(|part| part.run.has(space));
+        let parts = runs.parts().iter().filter(|part| part.run.has(space));
         let parts = parts.map(|part| RunCursor::new(part, space, bounds, direction));
         let mut cursor = RunsCursor {
             parts: parts.collect::<Result<_>>()?,

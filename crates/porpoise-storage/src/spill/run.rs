@@ -204,6 +204,14 @@ impl Run {
         self.spaces.iter().map(|of| of.space)
     }
 
+    /// Of each space the first and the last key that it has.
+    pub fn ranges(&self) -> impl Iterator<Item = (SpaceId, &[u8], &[u8])> {
+        self.spaces.iter().filter_map(|of| {
+            let first_key = &of.blocks.first()?.first_key;
+            Some((of.space, &**first_key, &*of.last_key))
+        })
+    }
+
     pub fn entries(&self, space: Option<SpaceId>) -> u64 {
         let spaces = self.spaces.iter();
         let spaces = spaces.filter(|of| space.is_none_or(|space| space == of.space));

@@ -99,9 +99,16 @@ pub(super) fn preallocate_segment(shared: &Shared) -> Result<()> {
 fn checkpoint_when_due(shared: &Shared) {
     let mut last_commits = 0;
     let mut quiet_since = Instant::now();
+    let (mut last_loads, mut loaded_at) = (0, None);
     let mut shrinker = Shrinker::default();
     let mut retry = CHECKPOINT_RETRY;
     while !shared.is_stopping() {
+        let loads = shared.loads.load(Ordering::Relaxed);
+        if loads != last_loads {
+            (last_loads, loaded_at) = (loads, Some(Instant::now()));
+        }
+        // Both would wait for each other's transactions, and the load fills what is free.
+        shrinker.is_paused = loaded_at.is_some_and(|at: Instant| at.elapsed() < LOAD_PAUSE);
         if !shrinker.is_at_work() {
             shared.checkpoint_signal.wait(SYNC_INTERVAL);
         }
@@ -153,22 +160,30 @@ fn is_long(shared: &Shared, error: &Error) -> bool {
 const PAUSE: Duration = Duration::from_secs(30);
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(600);
 
+/// For so long after a part of a bulk load the next one is expected.
+const LOAD_PAUSE: Duration = Duration::from_secs(1);
+
 /// Shortens the tree's file when there is nothing else to do, or when it is much too long.
 #[derive(Default)]
 struct Shrinker {
     under_way: Option<Shrinking>,
     next_look: Option<Instant>,
     rounds: u32,
+    /// It does nothing now.
+    is_paused: bool,
 }
 
 impl Shrinker {
     fn is_at_work(&self) -> bool {
-        self.under_way.is_some()
+        self.under_way.is_some() && !self.is_paused
     }
 
     /// Looks now and then whether there is something to do, and does a part of it.
     fn go_on(&mut self, shared: &Shared, is_quiet: bool) {
         const LOOKS: Duration = Duration::from_secs(5);
+        if self.is_paused {
+            return;
+        }
         if let Err(error) = self.work(shared, is_quiet) {
             tracing::warn!(%error, "the tree's file can't be shortened now");
             self.under_way = None;

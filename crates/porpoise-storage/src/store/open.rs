@@ -77,6 +77,7 @@ impl Store {
             tree: Mutex::new(Some(tree)),
             tree_file,
             tree_cache_bytes: cache_bytes,
+            loads: AtomicU64::new(0),
             damaged,
             checkpoint_ts: AtomicU64::new(state.ts.0),
             disk: Arc::clone(&options.disk),

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     /// The tree's file; `None` for a store in memory.
     pub tree_file: Option<Arc<CheckedFile>>,
     pub tree_cache_bytes: usize,
+    /// How many times rows were written to the tree beside the log.
+    pub loads: AtomicU64,
     pub damaged: Arc<DamagedSpaces>,
     /// The newest commit that the tree has.
     pub checkpoint_ts: AtomicU64,
@@ -378,6 +380,21 @@ impl Shared {
     /// How many bytes of versions a memtable has when a checkpoint is due.
     pub fn memtable_bytes(&self) -> usize {
         usize::try_from(self.limits.version_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// About how many bytes of leaves one redb transaction writes, where there may be several. Half of
+    /// redb's cache is for pages that wait for the commit: those that it can't hold are written, and read
+    /// again then.
+    pub fn slice_bytes(&self) -> usize {
+        // With fewer each transaction would wait for the disk more than it writes.
+        const MIN: usize = 1 << 20;
+        (self.tree_cache_bytes / 3).max(MIN).min(self.long_bytes())
+    }
+
+    /// With more rows than so many bytes have, closing the store doesn't wait until all that was spilled
+    /// is in the tree.
+    pub fn long_bytes(&self) -> usize {
+        self.memtable_bytes().saturating_mul(16)
     }
 
     /// Notes that a checkpoint was made, and how far the tree has the log now.

@@ -33,6 +33,10 @@ pub trait Hooks: Debug + Send + Sync + 'static {
         of.file.begin_reading(offset, len);
     }
 
+    fn is_cached(&self, of: &OpenFile, offset: u64, len: u64) -> bool {
+        of.file.is_cached(offset, len)
+    }
+
     fn free_bytes(&self, path: &Path) -> Option<u64> {
         OsDisk.free_bytes(path)
     }
@@ -144,6 +148,10 @@ impl<H: Hooks> DiskFile for HookedFile<H> {
 
     fn begin_reading(&self, offset: u64, len: u64) {
         self.hooks.begin_reading(&self.of, offset, len);
+    }
+
+    fn is_cached(&self, offset: u64, len: u64) -> bool {
+        self.hooks.is_cached(&self.of, offset, len)
     }
 
     fn begin_writing_back(&self) {
