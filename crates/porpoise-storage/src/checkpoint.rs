@@ -22,10 +22,10 @@
 //! time; commits go on into the log meanwhile. redb is opened anew then, since it fails every
 //! operation after a failed write, reads included.
 //!
-//! **What a transaction has spilled** is written in slices, a redb transaction each, before the one
-//! with the position in the log. Before the first all of it is read, and verified: where a part can't be,
-//! the tree stays as it is, readers go on with it, and the checkpoint is tried again, less and less
-//! often. A tree with some of them is no moment that anybody may see: all that
+//! **What a transaction has spilled** is written in slices, a redb transaction each of what redb's
+//! cache holds, before the one with the position in the log. Before the first all of it is read, and
+//! verified: where a part can't be, the tree stays as it is, readers go on with it, and the checkpoint
+//! is tried again, less and less often. A tree with some of them is no moment that anybody may see: all that
 //! take snapshots by then have the whole commit above it, those before have the tree before it, and a
 //! start finds the commit in the log, which has it on disk. A tree that has to be opened anew
 //! meanwhile is none that earlier snapshots can go on with.

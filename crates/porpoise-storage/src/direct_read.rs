@@ -9,8 +9,11 @@
 //! 6.5). Such a page is read with `O_DIRECT`, past the system's cache, which keeps what it has: other
 //! rows than the blocks. One of [`READS_PER_CACHED`] is read through it all the same, so that what it
 //! has follows what is asked for.
+//!
+//! Each such read is waited for. Where a thread reads page after page, as redb does that frees a table's
+//! pages, those behind are read through the system's cache ahead of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -27,6 +30,11 @@ const READS_PER_CACHED: usize = 16;
 
 /// More at once is read through the system's cache: the read of a leaf is short.
 const DIRECT_BYTES_MAX: usize = 16 * PAGE_BYTES;
+
+/// Reads that follow each other in the file, until those behind them are expected; and for how many
+/// pages that is done at a time.
+const SEQUENTIAL_MIN: u32 = 8;
+const PAGES_AHEAD: u32 = 64;
 
 /// `cachestat` has this number on every architecture but Alpha.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -59,6 +67,8 @@ struct Aligned([u8; DIRECT_BYTES_MAX]);
 
 thread_local! {
     static ALIGNED: RefCell<Option<Box<Aligned>>> = const { RefCell::new(None) };
+    /// Where the thread's last read ended, and how many before it began where another ended.
+    static SEQUENCE: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
 }
 
 impl DirectReads {
@@ -70,6 +80,7 @@ impl DirectReads {
         offset: u64,
         before_wait: &dyn Fn(),
     ) -> io::Result<()> {
+        read_ahead(file, offset, bytes.len());
         if self.is_due(file, bytes.len(), offset) {
             before_wait();
             return match self.read_directly(file, bytes, offset) {
@@ -139,6 +150,33 @@ impl DirectReads {
             }
         })
     }
+}
+
+/// Has the system begin with what is behind a read, if the thread goes on so.
+fn read_ahead(file: &File, offset: u64, len: usize) {
+    let end = offset + len as u64;
+    let count = SEQUENCE.with(|sequence| {
+        let (last_end, count) = sequence.get();
+        let count = if last_end == offset { count + 1 } else { 0 };
+        sequence.set((end, count));
+        count
+    });
+    let is_time = count
+        .checked_sub(SEQUENTIAL_MIN)
+        .is_some_and(|more| more.is_multiple_of(PAGES_AHEAD));
+    // The next time there are half of these left.
+    let ahead = 2 * u64::from(PAGES_AHEAD) * PAGE_BYTES as u64;
+    if is_time && !is_cached(file, end, ahead) {
+        begin_reading(file, end, ahead);
+    }
+}
+
+/// Has the system begin to read a part of a file.
+pub(crate) fn begin_reading(file: &File, offset: u64, len: u64) {
+    use rustix::fs::Advice;
+    // A hint: where it isn't taken, the read that follows is as slow as ever.
+    let len = std::num::NonZero::new(len);
+    let _ = rustix::fs::fadvise(file, offset, len, Advice::WillNeed);
 }
 
 /// Whether the system's cache has a part of a file. So it is said, too, where the system doesn't tell.
@@ -240,6 +278,44 @@ mod tests {
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         assert!(!reads.read_directly(&file, &mut bytes, end));
         assert!(!reads.is_refused.load(Ordering::Relaxed) || reads.file.get().unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_behind_reads_that_follow_each_other_is_begun_with() {
+        // Where temporary files are in memory, the system lets go of nothing.
+        let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let written: Vec<u8> = (0..512 * PAGE_BYTES).map(|at| (at % 249) as u8).collect();
+        file.write_all_at(&written, 0).unwrap();
+        file.sync_all().unwrap();
+        let let_go = || {
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+            let found = cached_pages(&file, 0, written.len() as u64);
+            found.is_some_and(|found| found.cached == 0)
+        };
+        let reads = DirectReads::default();
+        let read = |page: usize| {
+            let mut bytes = vec![0; PAGE_BYTES];
+            let at = page * PAGE_BYTES;
+            reads
+                .read_exact(&file, &mut bytes, at as u64, &|| ())
+                .unwrap();
+            assert!(bytes == written[at..][..PAGE_BYTES], "{page}");
+        };
+        let is_begun = |page: usize| is_cached(&file, (page * PAGE_BYTES) as u64, 4096);
+        if !let_go() {
+            eprintln!("the system lets go of no page here");
+            return;
+        }
+        // Every other page, and backward, are no sequence.
+        (0..100).step_by(2).for_each(read);
+        (200..300).rev().for_each(read);
+        assert!((110..190).any(|page| !is_begun(page)));
+        let_go();
+        (300..310).for_each(read);
+        assert!((310..430).all(is_begun));
+        (310..400).for_each(read);
+        assert!((400..490).all(is_begun));
+        (400..512).for_each(read);
     }
 
     #[test]

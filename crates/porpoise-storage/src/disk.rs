@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(target_os = "linux")]
-use crate::direct_read::{DirectReads, is_cached};
+use crate::direct_read::{DirectReads, begin_reading, is_cached};
 
 /// A file system. Errors are the system's.
 pub trait Disk: Debug + Send + Sync + 'static {
@@ -321,14 +321,7 @@ impl DiskFile for OsFile {
 
     #[cfg(target_os = "linux")]
     fn begin_reading(&self, offset: u64, len: u64) {
-        use rustix::fs::Advice;
-        // A hint: where it isn't taken, the read that follows is as slow as ever.
-        let _ = rustix::fs::fadvise(
-            &self.file,
-            offset,
-            std::num::NonZero::new(len),
-            Advice::WillNeed,
-        );
+        begin_reading(&self.file, offset, len);
     }
 
     #[cfg(target_os = "linux")]

@@ -225,16 +225,14 @@ impl SpaceTree {
     }
 
     /// Has the disk begin with the leaves that keys belong to, with so many at most. The keys ascend;
-    /// gives how many of them that was done for.
-    ///
-    /// It isn't done where a few of the leaves tell that the system has them.
+    /// gives how many of them that was done for. `None`: as some of the leaves tell, the system has them.
     pub fn begin_reading_leaves_of<'k>(
         &self,
         keys: impl Iterator<Item = &'k [u8]>,
         leaves_max: usize,
-    ) -> Result<usize> {
+    ) -> Result<Option<usize>> {
         let (Some(root), lengths) = (self.root, self.lengths) else {
-            return Ok(keys.count());
+            return Ok(None);
         };
         let mut depth = None;
         let mut path = Path::new();
@@ -268,10 +266,11 @@ impl SpaceTree {
         }
         let pages = &self.reader.pages;
         let mut some = leaves.iter().step_by(LEAVES_PER_LOOK);
-        if !some.all(|leaf| pages.is_cached(*leaf)) {
-            pages.begin_reading(leaves.into_iter());
+        if some.all(|leaf| pages.is_cached(*leaf)) {
+            return Ok(None);
         }
-        Ok(count)
+        pages.begin_reading(leaves.into_iter());
+        Ok(Some(count))
     }
 
     /// Goes down from a page below a path, until the path has so many branches, or to the first page

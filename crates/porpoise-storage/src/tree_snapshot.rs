@@ -372,16 +372,16 @@ impl TreeSnapshot {
         }
     }
 
-    /// See [`SpaceTree::begin_reading_leaves_of`]. Of a tree in memory there is nothing to begin with.
+    /// See [`SpaceTree::begin_reading_leaves_of`]. A tree in memory is there.
     pub fn begin_reading_leaves_of<'k>(
         &self,
         number: SpaceId,
         keys: impl Iterator<Item = &'k [u8]>,
         leaves_max: usize,
-    ) -> Result<usize> {
+    ) -> Result<Option<usize>> {
         match self.table(number, self.space(number))? {
             Some(SpaceRows::Leaves(tree)) => tree.begin_reading_leaves_of(keys, leaves_max),
-            _ => Ok(keys.count()),
+            _ => Ok(None),
         }
     }
 

@@ -119,13 +119,14 @@ impl LeavesAhead {
     const LEAVES: usize = 256;
 
     /// Begins with the leaves of some rows, from a number on. Gives the number of the first row that
-    /// that wasn't done for.
+    /// that is still to be done for.
     fn begin(&self, rows: &Rows, from: usize) -> usize {
         let keys = (from..rows.len()).map(|number| rows.row(number).0);
         let begun = self
             .tree
             .begin_reading_leaves_of(self.space, keys, LeavesAhead::LEAVES);
         // Who writes the rows will find what is wrong.
+        let begun = begun.ok().flatten();
         begun.map_or(rows.len(), |count| from + count)
     }
 }
