@@ -355,11 +355,15 @@ mod tests {
 
     const ROWS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("rows");
 
+    fn in_memory() -> Database {
+        Database::builder()
+            .create_with_backend(InMemoryBackend::new())
+            .unwrap()
+    }
+
     #[test]
     fn a_table_has_what_a_map_has_that_is_written_alike() {
-        let tree = Database::builder()
-            .create_with_backend(InMemoryBackend::new())
-            .unwrap();
+        let tree = in_memory();
         let mut random = fastrand::Rng::with_seed(7);
         let mut model = BTreeMap::<Vec<u8>, Vec<u8>>::new();
         for round in 0..60u32 {
@@ -404,9 +408,7 @@ mod tests {
     #[test]
     fn a_table_keeps_full_leaves_when_all_of_its_rows_are_updated() {
         const ROWS_MAX: u32 = 50_000;
-        let tree = Database::builder()
-            .create_with_backend(InMemoryBackend::new())
-            .unwrap();
+        let tree = in_memory();
         let write = |rows: &mut dyn Iterator<Item = (u32, Option<u8>)>| {
             let writing = tree.begin_write().unwrap();
             let mut table = writing.open_table(ROWS).unwrap();
@@ -441,9 +443,7 @@ mod tests {
 
     #[test]
     fn rows_far_from_each_other_are_no_stretch() {
-        let tree = Database::builder()
-            .create_with_backend(InMemoryBackend::new())
-            .unwrap();
+        let tree = in_memory();
         let writing = tree.begin_write().unwrap();
         let mut table = writing.open_table(ROWS).unwrap();
         for row in 0..10_000u32 {
@@ -470,9 +470,7 @@ mod tests {
 
     #[test]
     fn rows_in_order_fill_their_leaves() {
-        let tree = Database::builder()
-            .create_with_backend(InMemoryBackend::new())
-            .unwrap();
+        let tree = in_memory();
         let writing = tree.begin_write().unwrap();
         let mut table = writing.open_table(ROWS).unwrap();
         let mut written = Ascending::new(&mut table, None).unwrap();
