@@ -35,6 +35,9 @@ const FREE_BUFFERS_MAX: usize = 32;
 /// Of the memory that blocks may take, one part of so many is for those that wait for the index.
 const WAITING_SHARE: usize = 16;
 
+/// Blocks are kept until they have taken one part of so many more than they may.
+const OVERDRAFT_SHARE: usize = 16;
+
 /// What a block costs beside its buffer: itself, its slot in the index, and its place in the clock.
 const BLOCK_OVERHEAD_BYTES: usize = size_of::<Block>() + 80;
 
@@ -102,6 +105,13 @@ impl BlockMemory {
     /// Whether others will soon have to go for a block that is added.
     pub fn is_nearly_used(&self) -> bool {
         self.live() > self.room() / 8 * 7
+    }
+
+    /// Whether blocks have taken so much more than they may that no more should be kept: eviction
+    /// lags behind, as whoever is at it waits for a core.
+    pub fn is_far_over_budget(&self) -> bool {
+        let room = self.room();
+        self.live() > room + room / OVERDRAFT_SHARE
     }
 
     /// Whether so many bytes wait for the index that no more should.

@@ -162,7 +162,10 @@ impl SpaceBlocks {
             return self.fetch_run(from, tree, gap);
         }
         let block = Arc::new(read_block(from.rows, memory, gap, is_leaf_enough)?);
-        if block.size() > memory.budget / 16 || !from.cache.is_worth_keeping(gap.is_scan()) {
+        if block.size() > memory.budget / 16
+            || !from.cache.is_worth_keeping(gap.is_scan())
+            || !from.cache.makes_room()
+        {
             return Ok(block);
         }
         match is_leaf_enough {

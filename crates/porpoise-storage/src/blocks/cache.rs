@@ -18,6 +18,10 @@ const CLOCK_LEN_MIN: usize = 256;
 /// How many blocks are evicted at once: they share the copies of the index's upper nodes.
 const EVICTED_AT_ONCE: usize = 32;
 
+/// A reader who adds a block evicts so many batches at most. More would take it long, and a thread that
+/// takes long waits for those that don't: with an index in its hands, and thus all of its blocks.
+const BATCHES_OF_A_READER: usize = 2;
+
 /// Of the blocks that scans read, one of so many is kept once the cache is nearly full. A scan of
 /// more than the cache holds would evict what others read again and again, and be none the faster
 /// next time; a table that is scanned often has its place after some scans.
@@ -63,6 +67,15 @@ impl BlockCache {
                 .is_multiple_of(SCANNED_PER_KEPT)
     }
 
+    /// Whether there is room for another block. Evicts some if eviction lags behind; false if it still
+    /// does.
+    pub(super) fn makes_room(&self) -> bool {
+        if self.memory.is_far_over_budget() {
+            self.evict(BATCHES_OF_A_READER);
+        }
+        !self.memory.is_far_over_budget()
+    }
+
     /// A loan of nothing yet.
     pub fn lend(self: &Arc<BlockCache>) -> CacheLoan {
         CacheLoan {
@@ -99,11 +112,12 @@ impl BlockCache {
             clock.push_back((space, Arc::downgrade(block)));
         }
         if self.memory.is_over_budget() {
-            self.evict_until_fits();
+            self.evict(BATCHES_OF_A_READER);
         }
     }
 
-    fn evict_until_fits(&self) {
+    /// Evicts blocks until the others fit, or so many batches of them.
+    fn evict(&self, batches_max: usize) {
         // One at a time: others would choose as many as this one has to.
         let Some(_evicting) = self.evicting.try_lock() else {
             return;
@@ -113,10 +127,13 @@ impl BlockCache {
         };
         // Every block gets one more round at most.
         let mut rounds = 2 * self.clock.lock().len();
-        while self.memory.is_over_budget() && rounds > 0 {
+        for _ in 0..batches_max {
+            if !self.memory.is_over_budget() || rounds == 0 {
+                break;
+            }
             let chosen = self.next_to_evict(&mut rounds);
             for of_space in chosen.chunk_by(|(a, _), (b, _)| a == b) {
-                self.evict(&snapshot, of_space);
+                self.evict_of_space(&snapshot, of_space);
             }
         }
     }
@@ -146,7 +163,7 @@ impl BlockCache {
     }
 
     /// Evicts blocks of one space.
-    fn evict(&self, snapshot: &TreeSnapshot, blocks: &[(SpaceId, Arc<Block>)]) {
+    fn evict_of_space(&self, snapshot: &TreeSnapshot, blocks: &[(SpaceId, Arc<Block>)]) {
         let Some((space, _)) = blocks.first() else {
             return;
         };
@@ -180,7 +197,7 @@ impl CacheLoan {
             let lent = &self.cache.memory.lent;
             lent.fetch_add(bytes - before, Ordering::Relaxed);
             if self.cache.memory.is_over_budget() {
-                self.cache.evict_until_fits();
+                self.cache.evict(usize::MAX);
             }
         }
     }
@@ -199,4 +216,42 @@ pub(super) enum Eviction {
     Complete,
     /// From this snapshot; a later one may have it, too.
     Partial,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, Store};
+
+    #[test]
+    fn a_cache_that_nobody_evicts_from_takes_little_more_than_it_may() {
+        const ROWS: u32 = 40_000;
+        let mut options = Options::memory();
+        options.cache_bytes = 4 << 20;
+        let store = Store::open(&options).unwrap();
+        let space = store.allocate_space();
+        let mut work = store.begin();
+        work.create_space(space);
+        for number in 0..ROWS {
+            work.put(space, &number.to_be_bytes(), &[1; 200]);
+        }
+        work.commit().unwrap().wait().unwrap();
+        store.checkpoint().unwrap();
+
+        let epoch = store.shared().epoch.load_full();
+        let cache = epoch.tree.cache();
+        let read = |number: u32| {
+            let found = store.snapshot().get(space, &number.to_be_bytes(), |_| ());
+            assert!(found.unwrap().is_some());
+        };
+        // Whoever evicts gets no core.
+        let evicting = cache.evicting.lock();
+        (0..ROWS).step_by(7).for_each(read);
+        let budget = cache.budget();
+        assert!(cache.bytes() > budget, "the rows are more than it holds");
+        assert!(cache.bytes() < budget / 8 * 9, "{}", cache.bytes());
+        drop(evicting);
+        // It fits again soon after.
+        (0..ROWS).step_by(70).for_each(read);
+        assert!(cache.bytes() <= budget, "{}", cache.bytes());
+    }
 }
