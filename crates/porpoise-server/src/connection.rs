@@ -191,7 +191,8 @@ impl Connection {
             paused_for: Duration::ZERO,
             is_settled: false,
             takes_long: false,
-            disk_turns: 0,
+            // Nobody knows yet.
+            disk_turns: 1,
             began: Instant::now(),
         }))
     }
@@ -354,14 +355,16 @@ impl Connection {
 
     /// Has the event loop notified of its client's end only: a thread waits for its requests. False if
     /// it can't be.
-    pub fn watch_end(&self, registry: &Registry, token: Token) -> bool {
-        !self.watches_writable && self.send_buffer.stream.watch_end(registry, token).is_ok()
+    pub fn watch_end(&self, token: Token) -> bool {
+        let (registry, stream) = (&self.inbox().registry, &self.send_buffer.stream);
+        !self.watches_writable && stream.watch_end(registry, token).is_ok()
     }
 
     /// Has the event loop notified of its requests again. False if it can't be.
-    pub fn watch_requests(&mut self, registry: &Registry, token: Token) -> bool {
+    pub fn watch_requests(&mut self, token: Token) -> bool {
+        let inbox = self.inbox().clone();
         let stream = &mut self.send_buffer.stream;
-        let watched = stream.watch_writable(registry, token, false);
+        let watched = stream.watch_writable(&inbox.registry, token, false);
         if let Err(error) = &watched {
             tracing::error!("can't watch a connection: {error}");
         }
@@ -374,10 +377,24 @@ impl Connection {
         stream.wait_for(false, patience).unwrap_or(false)
     }
 
+    /// Its client has sent something.
+    pub fn has_request(&mut self) -> bool {
+        match self.is_ring() {
+            true => self.is_ready(),
+            false => self.has_request_within(Duration::ZERO),
+        }
+    }
+
     /// It was served, and did or didn't wait for the disk meanwhile.
     #[inline]
     pub fn record_turn(&mut self, has_read: bool) {
         self.disk_turns = self.disk_turns << 1 | u8::from(has_read);
+    }
+
+    /// It has waited for the disk in one of its last turns, or hasn't had so many.
+    #[inline]
+    pub fn may_read_disk(&self) -> bool {
+        self.disk_turns != 0
     }
 
     /// Its statements wait for the disk often.

@@ -14,6 +14,7 @@
 //! | `ready_queue`, `timers` | which connection is served next; deadlines |
 //! | `placement` | which worker has a connection |
 //! | `thread_pool` | the threads of the event loops, and what happens when a statement waits or takes long |
+//! | `disk_threads` | how many threads wait for the disk, and connections that queue for one |
 //! | `turn_monitor`, `thread_priority` | who finds that one takes long; how much of the cores such statements get |
 //! | `group_commit_delay`, `sync_thread` | commits that share a sync; a thread that syncs |
 //! | `connection` | one connection, from greeting to end |
@@ -41,6 +42,7 @@ mod connection;
 mod connection_slots;
 mod cursor;
 mod descriptors;
+mod disk_threads;
 mod error_packet;
 mod group_commit_delay;
 mod handshake;

@@ -255,7 +255,7 @@ fn start_workers(
     let mut workers = Vec::new();
     for (poll, inbox) in polls {
         let event_loop = EventLoop::with_listeners(state.clone(), poll, inbox, listeners.clone())?;
-        workers.push(Worker::new(event_loop)?);
+        workers.push(Worker::new(event_loop));
     }
     let pool = &state.thread_pool;
     pool.turn_monitor.start(workers.clone(), pool.clone())?;

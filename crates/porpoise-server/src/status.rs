@@ -1,7 +1,7 @@
 //! The status variables that the server counts: a row each.
 //!
 //! Source: MySQL 8.4 Reference Manual, 7.1.10 "Server Status Variables". Those about moved
-//! connections, dedicated threads, shared memory and the loopback fast path are Porpoise's own.
+//! connections, threads that wait for the disk, shared memory and the loopback fast path are Porpoise's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,6 +33,7 @@ pub(crate) fn status_variables(server: &ServerState) -> Vec<(&'static str, u64)>
         ("Connection_errors_select", 0),
         ("Connection_errors_tcpwrap", 0),
         ("Dedicated_turns", sum(|traffic| &traffic.dedicated_turns)),
+        ("Disk_turns", sum(|traffic| &traffic.disk_turns)),
         ("Locked_connects", load(&server.locked_connects)),
         (
             "Loopback_fast_path_connections",

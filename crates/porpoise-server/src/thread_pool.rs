@@ -6,7 +6,8 @@
 //! without its doing: the [`TurnMonitor`] has another thread take the loop over. One whose plan tells
 //! that it will is handed over before it begins ([`hand_over_for_long`]). A read of the disk is a wait for
 //! which the loop is handed over if it has other connections ([`hand_over_others`]); a connection whose
-//! statements read it often has a thread of its own for a while ([`crate::worker`]).
+//! statements read it often has a thread of its own for a while ([`crate::worker`]), or queues for one
+//! ([`DiskThreads`]).
 //!
 //! ```text
 //!   thread 1   loop ── statement ── must wait ── … ── wakes ── replies ── returns its connection
@@ -29,14 +30,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use mio::Token;
 use parking_lot::{Condvar, Mutex};
 use porpoise_storage::Interrupt;
 
 use crate::connection::Connection;
+use crate::disk_threads::DiskThreads;
 use crate::io_buffers::IoBuffers;
 use crate::thread_priority::{self, ThreadPriority};
 use crate::turn_monitor::TurnMonitor;
@@ -49,10 +51,6 @@ const STANDBYS_MAX: usize = 16;
 /// and its stack what the deepest statement touched; a new thread takes some 50 µs.
 const STANDBY_TIME: Duration = Duration::from_secs(1);
 
-/// Threads that serve one connection each for a while. More would be memory that lies idle while clients
-/// pause.
-const DEDICATED_MAX: usize = 64;
-
 /// Stack of a thread that runs statements: expressions and subqueries nest on it.
 const STACK_BYTES: usize = 8 << 20;
 
@@ -63,6 +61,8 @@ thread_local! {
     static HAS_READ: Cell<bool> = const { Cell::new(false) };
     /// The worker whose loop this thread runs, or ran last.
     static RUNNING: RefCell<Option<Arc<Worker>>> = const { RefCell::new(None) };
+    /// This thread, and the pool that it is of.
+    static CURRENT: RefCell<Option<(Arc<ThreadPool>, Arc<PoolThread>)>> = const { RefCell::new(None) };
 }
 
 /// The threads of one server.
@@ -72,17 +72,7 @@ pub(crate) struct ThreadPool {
     wanted: Condvar,
     ended: Condvar,
     pub turn_monitor: TurnMonitor,
-    /// Threads that serve one connection each.
-    dedicated: AtomicUsize,
-}
-
-/// The place of a thread that serves one connection; free again when it is dropped.
-pub(crate) struct DedicatedPlace<'a>(&'a AtomicUsize);
-
-impl Drop for DedicatedPlace<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    pub disk: DiskThreads<(Token, Box<Connection>)>,
 }
 
 #[derive(Default)]
@@ -103,11 +93,22 @@ enum Work {
     Loop(Arc<Worker>),
     /// One turn of a connection whose statements take long.
     Turn(Token, Box<Connection>),
+    /// One turn of a connection whose statements read the disk, on a thread that has a place among
+    /// [`DiskThreads`].
+    DiskTurn(Token, Box<Connection>),
 }
 
 /// A thread of the pool.
 pub(crate) struct PoolThread {
     pub priority: ThreadPriority,
+    /// It has a place among [`DiskThreads`].
+    is_at_disk: AtomicBool,
+}
+
+impl PoolThread {
+    pub fn is_at_disk(&self) -> bool {
+        self.is_at_disk.load(Ordering::Relaxed)
+    }
 }
 
 /// Counts of a pool's threads.
@@ -130,11 +131,30 @@ impl ThreadPool {
         self.find_thread(Work::Turn(token, connection));
     }
 
-    /// A place for a thread that is to serve one connection for a while, if there is one left.
-    pub fn dedicate(&self) -> Option<DedicatedPlace<'_>> {
-        let place = DedicatedPlace(&self.dedicated);
-        let taken = self.dedicated.fetch_add(1, Ordering::Relaxed);
-        (taken < DEDICATED_MAX).then_some(place)
+    /// Serves a connection whose statements read the disk on a thread that may wait for it; it queues for
+    /// one.
+    pub fn serve_at_disk(self: &Arc<ThreadPool>, token: Token, connection: Box<Connection>) {
+        let has_place = self.disk.queue((token, connection), Instant::now());
+        self.find_disk_thread(has_place);
+    }
+
+    /// Finds a thread for a connection that has a place at the disk, if there is one.
+    fn find_disk_thread(self: &Arc<ThreadPool>, next: Option<(Token, Box<Connection>)>) {
+        if let Some((token, connection)) = next {
+            self.find_thread(Work::DiskTurn(token, connection));
+        }
+    }
+
+    /// A thread gives its place at the disk up, if it has one: it waits for something else, or computes.
+    pub fn leave_disk(self: &Arc<ThreadPool>, thread: &PoolThread) {
+        if thread.is_at_disk.swap(false, Ordering::Relaxed) {
+            self.find_disk_thread(self.disk.leave(Instant::now()));
+        }
+    }
+
+    /// Has another thread come where those at the disk don't get on.
+    pub fn help_stalled(self: &Arc<ThreadPool>, now: Instant) {
+        self.find_disk_thread(self.disk.next_of_stalled(now));
     }
 
     fn find_thread(self: &Arc<ThreadPool>, work: Work) {
@@ -142,7 +162,7 @@ impl ThreadPool {
         match work {
             // The others wait for one statement, a loop's connections all wait for it.
             Work::Loop(_) => state.work.push_front(work),
-            Work::Turn(..) => state.work.push_back(work),
+            Work::Turn(..) | Work::DiskTurn(..) => state.work.push_back(work),
         }
         if state.standbys >= state.work.len() {
             drop(state);
@@ -176,9 +196,11 @@ impl ThreadPool {
     fn work(self: Arc<ThreadPool>) {
         let thread = Arc::new(PoolThread {
             priority: ThreadPriority::of_this_thread(),
+            is_at_disk: AtomicBool::new(false),
         });
+        CURRENT.set(Some((self.clone(), thread.clone())));
         let mut buffers = IoBuffers::default();
-        while let Some(work) = self.next_work() {
+        while let Some(work) = self.next_disk_turn(&thread).or_else(|| self.next_work()) {
             match work {
                 Work::Loop(worker) => {
                     RUNNING.set(Some(worker.clone()));
@@ -186,20 +208,41 @@ impl ThreadPool {
                     RUNNING.set(None);
                 }
                 Work::Turn(token, connection) => {
-                    let control = connection.control();
-                    let interrupt = control.map(|control| control.interrupt.clone());
-                    self.set_apart(&thread, interrupt, false);
+                    self.begin_turn(&thread, &connection);
                     worker::serve_apart(token, connection, &mut buffers);
+                }
+                Work::DiskTurn(token, connection) => {
+                    thread.is_at_disk.store(true, Ordering::Relaxed);
+                    self.begin_turn(&thread, &connection);
+                    worker::serve_at_disk(&self, &thread, token, connection, &mut buffers);
                 }
             }
             buffers.reset();
             // A thread whose priority can't be raised again is of no more use.
             if !self.end_apart(&thread) {
+                self.leave_disk(&thread);
                 break;
             }
         }
+        CURRENT.set(None);
         self.state.lock().threads -= 1;
         self.ended.notify_all();
+    }
+
+    /// A thread is about to serve a connection without a loop.
+    fn begin_turn(&self, thread: &Arc<PoolThread>, connection: &Connection) {
+        let control = connection.control();
+        let interrupt = control.map(|control| control.interrupt.clone());
+        self.set_apart(thread, interrupt, false);
+    }
+
+    /// What a thread that has a place at the disk serves next; otherwise it has none any more.
+    fn next_disk_turn(&self, thread: &PoolThread) -> Option<Work> {
+        if !thread.is_at_disk.swap(false, Ordering::Relaxed) {
+            return None;
+        }
+        let (token, connection) = self.disk.next(Instant::now())?;
+        Some(Work::DiskTurn(token, connection))
     }
 
     fn next_work(&self) -> Option<Work> {
@@ -265,7 +308,7 @@ impl ThreadPool {
         let mut state = self.state.lock();
         state.ending = true;
         self.wanted.notify_all();
-        let end = std::time::Instant::now() + timeout;
+        let end = Instant::now() + timeout;
         while state.threads > 0 {
             if self.ended.wait_until(&mut state, end).timed_out() {
                 return state.threads == 0;
@@ -284,14 +327,30 @@ pub(crate) fn note_released(phase: Option<Phase>) -> Option<Phase> {
 /// This thread is about to wait: another one continues its loop. Costs nothing on a thread that has
 /// none.
 pub(crate) fn hand_over_loop() {
+    CURRENT.with_borrow(|current| {
+        if let Some((pool, thread)) = current {
+            pool.leave_disk(thread);
+        }
+    });
     hand_over(false, |_| true);
 }
 
 /// This thread is about to wait for the disk: another one continues its loop, if that has other
-/// connections.
+/// connections, and not too many threads wait for the disk. If they do, the next statements of its connection
+/// are theirs.
 pub(crate) fn hand_over_others() {
     HAS_READ.set(true);
-    hand_over(false, has_others);
+    CURRENT.with_borrow(|current| {
+        let Some((pool, thread)) = current else {
+            return;
+        };
+        if !pool.disk.is_crowded()
+            && hand_over(false, has_others)
+            && !thread.is_at_disk.swap(true, Ordering::Relaxed)
+        {
+            pool.disk.enter();
+        }
+    });
 }
 
 /// This thread is about to compute for long: another one continues its loop, if that has other
@@ -309,12 +368,15 @@ fn has_others(worker: &Worker) -> bool {
     worker.inbox.connections.load(Ordering::Relaxed) > 1
 }
 
-fn hand_over(is_computing: bool, is_due: impl Fn(&Worker) -> bool) {
+/// False if this thread has no loop, or keeps it.
+fn hand_over(is_computing: bool, is_due: impl Fn(&Worker) -> bool) -> bool {
     RUNNING.with_borrow(|worker| {
         if let Some(worker) = worker.as_ref().filter(|worker| is_due(worker))
             && let Some(phase) = note_released(None)
         {
             worker.pass_on(phase, is_computing);
+            return true;
         }
-    });
+        false
+    })
 }

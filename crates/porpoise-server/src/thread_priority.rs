@@ -131,9 +131,11 @@ impl ThreadPriority {
     }
 
     /// Its statement, of the session with this interrupt, runs apart from here on; `is_computing`: it
-    /// was seen to.
+    /// was seen to. If another did before, that one is done.
     pub fn begin_apart(&self, interrupt: Option<Arc<Interrupt>>, is_computing: bool) {
-        self.state.lock().apart = Some(Apart {
+        let mut state = self.state.lock();
+        self.end_statement(&mut state);
+        state.apart = Some(Apart {
             interrupt,
             last_turn: 0,
             next_check: Instant::now() + FIRST_INTERVAL,
@@ -153,11 +155,15 @@ impl ThreadPriority {
     /// Its statement is done: it gets its priority back. False if it can't.
     pub fn end_apart(&self) -> bool {
         let mut state = self.state.lock();
+        self.end_statement(&mut state);
+        state.level == Level::Ordinary
+    }
+
+    fn end_statement(&self, state: &mut State) {
         if let Some(Some(interrupt)) = state.apart.take().map(|apart| apart.interrupt) {
             interrupt.resume();
         }
-        self.raise(&mut state);
-        state.level == Level::Ordinary
+        self.raise(state);
     }
 
     fn raise(&self, state: &mut State) {
@@ -243,17 +249,17 @@ impl ThreadPriority {
         }
     }
 
-    /// Has its statement pause, or go on.
+    /// Has its statement pause, if it still computes, or go on.
     pub fn set_paused(&self, is_paused: bool) {
         let state = self.state.lock();
-        let interrupt = state
-            .apart
-            .as_ref()
-            .and_then(|apart| apart.interrupt.as_ref());
-        match interrupt {
-            Some(interrupt) if is_paused => interrupt.pause(),
-            Some(interrupt) => interrupt.resume(),
-            None => {}
+        let Some(apart) = &state.apart else {
+            return;
+        };
+        match &apart.interrupt {
+            // Another statement may have begun: nobody would have that one go on.
+            Some(interrupt) if is_paused && apart.is_computing => interrupt.pause(),
+            Some(interrupt) if !is_paused => interrupt.resume(),
+            _ => {}
         }
     }
 
@@ -469,6 +475,21 @@ mod tests {
             (after_prompt == nicer, changed)
         });
         assert_eq!(outcome.join().unwrap(), (true, false));
+    }
+
+    #[test]
+    fn a_statement_begins_without_the_pause_that_was_for_the_one_before() {
+        let interrupt: Arc<Interrupt> = Arc::default();
+        let thread = ThreadPriority::of_this_thread();
+        thread.begin_apart(Some(interrupt.clone()), true);
+        thread.set_paused(true);
+        assert!(thread.is_paused());
+        thread.begin_apart(Some(interrupt.clone()), false);
+        assert!(!thread.is_paused() && !interrupt.is_paused());
+        // Who found that the one before computes comes late.
+        thread.set_paused(true);
+        assert!(!interrupt.is_paused());
+        assert!(thread.end_apart());
     }
 
     #[cfg(target_os = "linux")]

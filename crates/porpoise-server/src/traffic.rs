@@ -12,6 +12,8 @@ pub(crate) struct TrafficCounters {
     pub migrations: AtomicU64,
     /// Turns of connections that a thread of their own served, as their statements waited for the disk.
     pub dedicated_turns: AtomicU64,
+    /// Turns that the loop left to a thread that may wait for the disk.
+    pub disk_turns: AtomicU64,
     /// Connections over shared memory so far.
     pub ring_connections: AtomicU64,
     /// How often a sleeping client of shared memory was woken.

@@ -204,11 +204,11 @@ impl Watch {
         }
     }
 
-    fn run(mut self, pool: &ThreadPool) {
+    fn run(mut self, pool: &Arc<ThreadPool>) {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
         let mut computing = 0;
         while !pool.turn_monitor.is_ending.load(Ordering::SeqCst) {
-            self.sleep(&pool.turn_monitor);
+            self.sleep(pool);
             let turn_max = if computing >= cores {
                 TURN_IN_CROWD_MAX
             } else {
@@ -218,9 +218,11 @@ impl Watch {
             for watched in &mut self.workers {
                 watched.look(now, turn_max);
             }
-            let apart = pool.apart();
-            let mut statements: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
-            statements.retain(|priority| priority.computes(now));
+            let mut apart = pool.apart();
+            apart.retain(|thread| thread.priority.computes(now));
+            apart.iter().for_each(|thread| pool.leave_disk(thread));
+            pool.help_stalled(now);
+            let statements: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
             self.has_turns = self.turns.share(&statements, cores, now);
             computing = statements.len();
             let is_crowded = computing > cores;
@@ -236,8 +238,10 @@ impl Watch {
     }
 
     /// Sleeps for a tick, or until a worker wakes, if all have slept for long.
-    fn sleep(&mut self, monitor: &TurnMonitor) {
-        self.idle_ticks = if self.all_asleep() && !self.has_turns {
+    fn sleep(&mut self, pool: &ThreadPool) {
+        let monitor = &pool.turn_monitor;
+        let must_look = self.has_turns || pool.disk.has_queue();
+        self.idle_ticks = if self.all_asleep() && !must_look {
             self.idle_ticks + 1
         } else {
             0

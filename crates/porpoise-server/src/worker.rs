@@ -47,7 +47,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mio::{Events, Poll, Registry, Token};
+use mio::{Events, Poll, Token};
 use parking_lot::{Mutex, MutexGuard};
 use porpoise_engine::Control;
 
@@ -61,6 +61,7 @@ use crate::thread_priority::thread_cpu_time;
 
 use acceptor::{Acceptor, NothingToAccept};
 use connections::{ConnectionTable, SlotState};
+pub(crate) use dedicated::serve_at_disk;
 pub(crate) use inbox::{WorkerInbox, WorkerMessage};
 use rings::PolledRings;
 use socket_spin::SocketSpin;
@@ -102,8 +103,6 @@ pub(crate) struct Worker {
     runner: Mutex<Option<Arc<PoolThread>>>,
     pub server: Arc<ServerState>,
     pub inbox: Arc<WorkerInbox>,
-    /// What the loop waits on, for threads that change what is watched of a connection that they have.
-    registry: Registry,
 }
 
 /// What a look at a [`Worker`] from another thread tells.
@@ -127,15 +126,14 @@ enum Reclaimed<'a> {
 }
 
 impl Worker {
-    pub fn new(event_loop: EventLoop) -> io::Result<Arc<Worker>> {
-        Ok(Arc::new(Worker {
+    pub fn new(event_loop: EventLoop) -> Arc<Worker> {
+        Arc::new(Worker {
             phase: AtomicU64::new(0),
             server: event_loop.server.clone(),
             inbox: event_loop.inbox.clone(),
-            registry: event_loop.poll.registry().try_clone()?,
             event_loop: Mutex::new(event_loop),
             runner: Mutex::new(None),
-        }))
+        })
     }
 
     /// Runs the loop until the server ends, or until another thread has it.
@@ -155,7 +153,8 @@ impl Worker {
                 held = match self.reclaim() {
                     Reclaimed::Own(held) => held,
                     Reclaimed::HandedOver | Reclaimed::TakenOver => {
-                        return self.leave_loop(thread, token, connection, next, buffers);
+                        let pool = &self.server.thread_pool;
+                        return dedicated::go_on(pool, thread, token, connection, next, buffers);
                     }
                 };
                 held.served(token, connection, next);
@@ -309,7 +308,8 @@ impl EventLoop {
     pub fn open() -> io::Result<(Poll, Arc<WorkerInbox>)> {
         let poll = Poll::new()?;
         let waker = mio::Waker::new(poll.registry(), WAKE)?;
-        Ok((poll, Arc::new(WorkerInbox::new(waker))))
+        let registry = poll.registry().try_clone()?;
+        Ok((poll, Arc::new(WorkerInbox::new(waker, registry))))
     }
 
     pub fn with_listeners(
@@ -355,7 +355,7 @@ impl EventLoop {
         while let Some(token) = self.next_ready() {
             self.is_first = false;
             buffers.holds_replies = !self.ready.is_empty() || !self.held_replies.tokens.is_empty();
-            let Some(connection) = self.check_out(token) else {
+            let Some(mut connection) = self.check_out(token) else {
                 continue;
             };
             self.record_served(token);
@@ -363,10 +363,26 @@ impl EventLoop {
                 self.server.thread_pool.serve_apart(token, connection);
                 continue;
             }
+            if self.is_for_disk_thread(&mut connection) {
+                let turns = &self.inbox.traffic.disk_turns;
+                turns.fetch_add(1, Ordering::Relaxed);
+                self.server.thread_pool.serve_at_disk(token, connection);
+                continue;
+            }
             self.serving = token;
             return Some((token, connection));
         }
         None
+    }
+
+    /// Whether a connection is for a thread that may wait for the disk: its statements likely read it.
+    fn is_for_disk_thread(&self, connection: &mut Connection) -> bool {
+        let disk = &self.server.thread_pool.disk;
+        let has_others = || self.inbox.connections.load(Ordering::Relaxed) > 1;
+        connection.may_read_disk()
+            && (connection.often_reads_disk() && has_others() || disk.is_crowded())
+            && connection.control().is_some()
+            && connection.has_request()
     }
 
     /// A connection was served by the thread that runs this loop.

@@ -1,4 +1,5 @@
-//! Clients whose statements wait for the disk have threads of their own meanwhile.
+//! Clients whose statements wait for the disk have threads of their own meanwhile, and share them if there are
+//! many.
 
 pub mod common;
 
@@ -6,7 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{CLIENTS, RawClient, Reply, eventually};
 use porpoise_engine::{Engine, EngineOptions};
@@ -93,13 +94,21 @@ impl SlowServer {
         answer.rows()[0][1].as_deref().unwrap().parse().unwrap()
     }
 
-    /// Over each way in for which a thread of its own is of use.
+    /// Four, over each way in for which a thread of its own is of use.
     fn clients(&self) -> Vec<RawClient> {
+        self.many_clients(4)
+    }
+
+    fn many_clients(&self, count: usize) -> Vec<RawClient> {
         let tcp = self.server.tcp_addresses()[0];
-        let local = || RawClient::local(&self.socket()).unwrap();
-        let remote = || RawClient::tcp(tcp).unwrap();
-        let clients = [local(), remote(), local(), remote()];
-        clients.map(|client| client.login("c", "").unwrap()).into()
+        let client = |number: usize| match number % 2 {
+            0 => RawClient::local(&self.socket()).unwrap(),
+            _ => RawClient::tcp(tcp).unwrap(),
+        };
+        let clients = (0..count).map(client);
+        clients
+            .map(|client| client.login("c", "").unwrap())
+            .collect()
     }
 
     /// Clients, each on a thread; meanwhile, and until `beside` is done, the disk is slow.
@@ -176,6 +185,67 @@ fn who_waits_for_the_disk_again_and_again_has_a_thread_of_its_own() {
     eventually(|| slow.ask(CLIENTS).rows().len() == 1);
     assert_eq!(slow.count("Aborted_clients"), 0);
     let turns = slow.count("Dedicated_turns");
+    match lets_go(&slow.folder.path().join("data/tree.redb")) {
+        true => assert!(turns > 100, "{turns}"),
+        false => eprintln!("the system lets go of no page here: {turns} turns"),
+    }
+}
+
+/// The threads of this process that serve connections.
+fn worker_threads() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")));
+    // One may have ended meanwhile.
+    let workers = names.filter(|name| name.as_ref().is_ok_and(|name| name == "worker\n"));
+    workers.count()
+}
+
+#[test]
+fn many_clients_that_wait_for_the_disk_share_a_few_threads() {
+    const CLIENTS: usize = 400;
+    let slow = SlowServer::new();
+    slow.ask("SET GLOBAL max_connections = 1000");
+    slow.ask("CREATE TABLE test.n (n INT)");
+    slow.ask("INSERT INTO test.n VALUES (0)");
+    let at_row = AtomicBool::new(false);
+    let read = |mut client: RawClient, seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        for _ in 0..40 {
+            select(&mut client, &mut random);
+        }
+        at_row.store(true, Ordering::Relaxed);
+        // Who holds a row that many wait for reads the disk, too, and gets to it.
+        for sql in [
+            "BEGIN".to_string(),
+            "SELECT v FROM test.t WHERE id = 1 FOR UPDATE".to_string(),
+            format!("SELECT v FROM test.t WHERE id = {}", random.u32(1..=ROWS)),
+            "UPDATE test.n SET n = n + 1".to_string(),
+            "COMMIT".to_string(),
+        ] {
+            let answer = client.query(&sql);
+            assert!(!matches!(answer, Reply::Error(..)), "{sql}: {answer:?}");
+        }
+        for _ in 0..5 {
+            select(&mut client, &mut random);
+        }
+        quit(&mut client);
+    };
+    let clients = slow.many_clients(CLIENTS);
+    let mut most = 0;
+    slow.while_slow(clients, read, || {
+        // Who waits for the row has a thread.
+        let began = Instant::now();
+        while !at_row.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(60) {
+            most = most.max(worker_threads());
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    assert!(most < CLIENTS / 2, "{most} threads");
+    assert_eq!(
+        slow.ask("SELECT n FROM test.n").value(),
+        CLIENTS.to_string()
+    );
+    let turns = slow.count("Disk_turns");
     match lets_go(&slow.folder.path().join("data/tree.redb")) {
         true => assert!(turns > 100, "{turns}"),
         false => eprintln!("the system lets go of no page here: {turns} turns"),

@@ -34,6 +34,8 @@ pub(crate) struct WorkerInbox {
     /// The worker sleeps, or is about to: a message must be followed by a wake-up.
     asleep: AtomicBool,
     waker: mio::Waker,
+    /// What the worker waits on, for threads that change what is watched of a connection that they have.
+    pub registry: mio::Registry,
     /// Connections that this worker has.
     pub connections: AtomicUsize,
     pub traffic: Arc<TrafficCounters>,
@@ -42,11 +44,12 @@ pub(crate) struct WorkerInbox {
 }
 
 impl WorkerInbox {
-    pub fn new(waker: mio::Waker) -> WorkerInbox {
+    pub fn new(waker: mio::Waker, registry: mio::Registry) -> WorkerInbox {
         WorkerInbox {
             messages: Mutex::new(Some(Vec::new())),
             asleep: AtomicBool::new(false),
             waker,
+            registry,
             connections: AtomicUsize::new(0),
             traffic: Arc::default(),
             commits: AtomicUsize::new(0),
