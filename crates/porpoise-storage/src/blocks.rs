@@ -67,6 +67,8 @@ pub(crate) struct Wanted<'k> {
     pub is_scan: bool,
     /// A scan forward wants nothing from this key on: a block that is read ends there.
     pub end: Option<&'k [u8]>,
+    /// A range that begins goes on to this key.
+    pub until: Option<&'k [u8]>,
 }
 
 impl Wanted<'_> {
@@ -161,6 +163,7 @@ impl SpaceBlocks {
         {
             return self.fetch_run(from, tree, gap);
         }
+        gap.begin_reading(from.rows)?;
         let block = Arc::new(read_block(from.rows, memory, gap, is_leaf_enough)?);
         if block.size() > memory.budget / 16
             || !from.cache.is_worth_keeping(gap.is_scan())

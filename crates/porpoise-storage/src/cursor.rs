@@ -413,16 +413,10 @@ impl TreeRows {
     fn next_block(&mut self, snapshot: &Snapshot, direction: Direction) -> Result<bool> {
         let (low, high) = (as_slice(&self.low), as_slice(&self.high));
         let from = match (&self.block, direction) {
-            (None, Direction::Forward) => match low {
-                Bound::Included(key) | Bound::Excluded(key) => Some(key),
-                Bound::Unbounded => None,
-            },
-            (None, Direction::Backward) => match high {
-                // The block of the key itself, or the one before it: either way rows outside the
-                // range are left out below.
-                Bound::Included(key) | Bound::Excluded(key) => Some(key),
-                Bound::Unbounded => None,
-            },
+            (None, Direction::Forward) => key_of(low),
+            // The block of the key itself, or the one before it: either way rows outside the range are
+            // left out below.
+            (None, Direction::Backward) => key_of(high),
             (Some(block), Direction::Forward) => match block.high() {
                 Some(next) if !is_past_high(next, high) => Some(next),
                 _ => return Ok(false),
@@ -445,6 +439,11 @@ impl TreeRows {
             },
             is_scan: self.blocks == BLOCKS_OF_RANGES,
             end: None,
+            until: match (&self.block, direction) {
+                (None, Direction::Forward) => key_of(high),
+                (None, Direction::Backward) => key_of(low),
+                (Some(_), _) => None,
+            },
         };
         let ahead = match (&mut self.ahead, from) {
             (Some(ahead), Some(from)) => ahead.block(from),
@@ -498,6 +497,13 @@ impl TreeRows {
         self.block = Some(block);
         self.blocks = (self.blocks + 1).min(BLOCKS_OF_RANGES);
         Ok(true)
+    }
+}
+
+fn key_of(bound: Bound<&[u8]>) -> Option<&[u8]> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
     }
 }
 

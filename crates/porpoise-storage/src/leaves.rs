@@ -12,7 +12,7 @@
 //! read fails ([`DatabaseState::check_attached`]), as one of the redb transaction would.
 
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -28,6 +28,8 @@ use crate::{Direction, Error, Result};
 const LEAVES_AHEAD: usize = 32;
 /// Leaves that a scan reads at once, where they lie beside each other.
 const LEAVES_OF_A_RUN: usize = 16;
+/// Leaves that a range has the disk begin with. It may have a limit of rows that it comes to sooner.
+const LEAVES_OF_A_RANGE: usize = 8;
 /// Of leaves that are about to be read the system is asked whether it has one of so many.
 const LEAVES_PER_LOOK: usize = 32;
 /// No tree is deeper.
@@ -65,6 +67,7 @@ impl LeafReader {
             root: self.pages.root_of_tables(),
             lengths: FixedLengths::default(),
             rows: 0,
+            depth: OnceLock::new(),
         };
         let found = tables.get(name.as_bytes(), |entry| table_entry(name.as_bytes(), entry))?;
         let no_entry = || match tables.root {
@@ -78,6 +81,7 @@ impl LeafReader {
             root: entry.root,
             lengths: entry.lengths,
             rows: entry.rows,
+            depth: OnceLock::new(),
         }))
     }
 
@@ -111,6 +115,8 @@ pub(crate) struct SpaceTree {
     root: Option<PageLink>,
     lengths: FixedLengths,
     rows: u64,
+    /// How many branches are above each leaf, once that is known.
+    depth: OnceLock<usize>,
 }
 
 impl SpaceTree {
@@ -271,6 +277,60 @@ impl SpaceTree {
         }
         pages.begin_reading(leaves.into_iter());
         Ok(Some(count))
+    }
+
+    /// Has the disk begin with the leaves of a range of keys, the first few of one branch from the lowest key on.
+    /// Does nothing where that is one leaf.
+    pub fn begin_reading_up(&self, low: &[u8], high: &[u8]) -> Result<()> {
+        self.begin_reading_range(low, |branch, first| {
+            let last = branch.last().min(first + LEAVES_OF_A_RANGE - 1);
+            let begins_before = |leaf: &usize| branch.key(leaf - 1).is_some_and(|key| key < high);
+            let others = (first + 1..=last).take_while(begins_before);
+            first..first + 1 + others.count()
+        })
+    }
+
+    /// The same from the highest key down.
+    pub fn begin_reading_down(&self, high: &[u8], low: &[u8]) -> Result<()> {
+        self.begin_reading_range(high, |branch, last| {
+            let first = (last + 1).saturating_sub(LEAVES_OF_A_RANGE);
+            let ends_behind = |leaf: &usize| branch.key(*leaf).is_some_and(|key| key >= low);
+            let others = (first..last).rev().take_while(ends_behind);
+            last - others.count()..last + 1
+        })
+    }
+
+    /// Has the disk begin with some leaves of the branch above a key's leaf, which `choose` is told the number
+    /// of, if they are more than one.
+    fn begin_reading_range(
+        &self,
+        key: &[u8],
+        choose: impl FnOnce(Branch<'_>, usize) -> Range<usize>,
+    ) -> Result<()> {
+        let Some(root) = self.root else {
+            return Ok(());
+        };
+        let depth = match self.depth.get() {
+            Some(depth) => *depth,
+            None => {
+                let place = self.seek(Some(key))?;
+                let depth = place.map_or(0, |place| place.path.len());
+                *self.depth.get_or_init(|| depth)
+            }
+        };
+        let mut path = Path::new();
+        self.descend_to(root, |branch| branch.find(key), &mut path, depth)?;
+        let above = path.last();
+        let above = above.and_then(|(bytes, at)| Some((Branch::parse(bytes, self.lengths)?, *at)));
+        if let Some((branch, at)) = above {
+            let leaves = choose(branch, at);
+            if leaves.len() > 1 {
+                let leaves = leaves.filter_map(|leaf| branch.child(leaf));
+                let pages = &self.reader.pages;
+                pages.begin_reading(leaves.map(|link| link.page));
+            }
+        }
+        Ok(())
     }
 
     /// Goes down from a page below a path, until the path has so many branches, or to the first page

@@ -393,6 +393,7 @@ impl Scan {
                 direction: Direction::Forward,
                 is_scan: true,
                 end: task.high.as_deref(),
+                until: None,
             };
             let Some(found) = self.tree.block(self.space, wanted)? else {
                 break;

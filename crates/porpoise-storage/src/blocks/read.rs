@@ -82,6 +82,8 @@ pub(super) struct Gap<'k> {
     is_scan: bool,
     /// Whether the disk is to begin with what comes next.
     reads_ahead: bool,
+    /// A range begins here, and goes on to this key.
+    until: Option<&'k [u8]>,
 }
 
 impl<'k> Gap<'k> {
@@ -104,12 +106,14 @@ impl<'k> Gap<'k> {
             ceiling: ceiling.map(SmallVec::from_slice),
             is_scan: false,
             reads_ahead: false,
+            until: None,
         }
     }
 
     /// The same, as far as a cursor wants it.
-    pub fn limited_to(mut self, wanted: &Wanted<'_>) -> Gap<'k> {
+    pub fn limited_to(mut self, wanted: &Wanted<'k>) -> Gap<'k> {
         self.is_scan = wanted.is_scan;
+        self.until = wanted.until;
         // Who knows the end has had the disk begin with all of it.
         self.reads_ahead = wanted.is_scan && wanted.end.is_none();
         if let Some(end) = wanted.end
@@ -122,6 +126,22 @@ impl<'k> Gap<'k> {
 
     pub fn is_scan(&self) -> bool {
         self.is_scan
+    }
+
+    /// Has the disk begin with the leaves of a range that begins here, as far as no block has their rows: one
+    /// wait for all of them.
+    pub fn begin_reading(&self, rows: &SpaceRows) -> Result<()> {
+        let (Some(until), SpaceRows::Leaves(tree)) = (self.until, rows) else {
+            return Ok(());
+        };
+        match (self.range, self.ceiling.as_deref()) {
+            (FetchRange::From, Some(ceiling)) => {
+                tree.begin_reading_up(self.key, until.min(ceiling))
+            }
+            (FetchRange::From, None) => tree.begin_reading_up(self.key, until),
+            (FetchRange::Below, _) => tree.begin_reading_down(self.key, until.max(&self.floor)),
+            (FetchRange::Around | FetchRange::Last, _) => Ok(()),
+        }
     }
 
     /// Whether a scan has come to it that goes on to greater keys.
