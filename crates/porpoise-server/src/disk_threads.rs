@@ -68,6 +68,11 @@ impl<T> Default for DiskThreads<T> {
 }
 
 impl<T> DiskThreads<T> {
+    /// Whether all places are taken.
+    pub fn is_full(&self) -> bool {
+        self.threads.load(Ordering::Relaxed) >= PLACES
+    }
+
     /// Whether there are so many that no more are to come.
     pub fn is_crowded(&self) -> bool {
         self.threads.load(Ordering::Relaxed) >= CROWD * PLACES
@@ -160,9 +165,10 @@ mod tests {
         let now = Instant::now();
         let disk = DiskThreads::default();
         for number in 0..PLACES {
+            assert!(!disk.is_full());
             assert_eq!(disk.queue(number, now), Some(number));
         }
-        assert!(!disk.has_queue());
+        assert!(disk.is_full() && !disk.has_queue());
         for number in [100, 101, 102] {
             assert_eq!(disk.queue(number, now), None);
         }

@@ -378,9 +378,11 @@ impl EventLoop {
     /// Whether a connection is for a thread that may wait for the disk: its statements likely read it.
     fn is_for_disk_thread(&self, connection: &mut Connection) -> bool {
         let disk = &self.server.thread_pool.disk;
-        let has_others = || self.inbox.connections.load(Ordering::Relaxed) > 1;
+        let has_others = self.inbox.connections.load(Ordering::Relaxed) > 1;
+        // A ring would come back after each turn, as no thread waits for it in the loop's stead.
+        let is_due = has_others && (disk.is_full() || !connection.is_ring());
         connection.may_read_disk()
-            && (connection.often_reads_disk() && has_others() || disk.is_crowded())
+            && (connection.often_reads_disk() && is_due || disk.is_crowded())
             && connection.control().is_some()
             && connection.has_request()
     }
