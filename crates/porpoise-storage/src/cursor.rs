@@ -439,10 +439,15 @@ impl TreeRows {
             },
             is_scan: self.blocks == BLOCKS_OF_RANGES,
             end: None,
-            until: match (&self.block, direction) {
-                (None, Direction::Forward) => key_of(high),
-                (None, Direction::Backward) => key_of(low),
-                (Some(_), _) => None,
+            until: match direction {
+                Direction::Forward if self.blocks == 0 => key_of(high),
+                // From the block on that lies below the key itself.
+                Direction::Backward
+                    if self.blocks == u32::from(matches!(high, Bound::Included(_))) =>
+                {
+                    key_of(low)
+                }
+                _ => None,
             },
         };
         let ahead = match (&mut self.ahead, from) {
