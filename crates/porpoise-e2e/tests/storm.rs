@@ -35,7 +35,7 @@ const FRAGMENTS: [&[u8]; 4] = [
     // A header, and less than it announces.
     b"\x55\0\0\x01\x85\xa6\xff\x01",
     // The most that a login may announce, and nothing of it.
-    b"\xff\xff\x0f\x01",
+    b"\xff\x5f\0\x01",
 ];
 
 fn count(wire: &mut Wire, name: &str) -> u64 {

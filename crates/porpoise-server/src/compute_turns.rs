@@ -11,7 +11,8 @@
 //! weighs, and a loop that has had its share waits for as many of them. A few that run when a core
 //! has nothing else to do take what is left of it, all of it. But nothing is left where other
 //! programs compute, too: so some have a share ([`crate::thread_priority`]), each in its turn, and
-//! every statement goes on.
+//! every statement goes on. Where such programs are seen, all that don't pause have one: a thread that stood
+//! still with a lock of the storage in its hands would keep all who want it.
 //!
 //! A statement pauses where it looks whether it was killed
 //! ([`Interrupt`](porpoise_storage::Interrupt)): once a row. It keeps what it holds meanwhile, as a
@@ -47,8 +48,15 @@ impl ComputeTurns {
     }
 
     /// Has some of the statements that compute go on, and the others pause, and weighs their
-    /// threads. Tells whether their turns must end: that this is called again soon.
-    pub fn share(&mut self, computing: &[&ThreadPriority], cores: usize, now: Instant) -> bool {
+    /// threads. Tells whether their turns must end: that this is called again soon. `has_rivals`: other
+    /// programs keep the cores busy.
+    pub fn share(
+        &mut self,
+        computing: &[&ThreadPriority],
+        cores: usize,
+        has_rivals: bool,
+        now: Instant,
+    ) -> bool {
         if computing.len() <= SHARING_A_CORE * cores {
             let level = thread_priority::level_of_each(computing.len(), cores);
             for one in computing {
@@ -57,13 +65,16 @@ impl ComputeTurns {
             }
             return false;
         }
-        let at_once = AT_ONCE_A_CORE * cores;
-        let sharing = match thread_priority::may_raise() {
+        let at_once = match has_rivals {
+            true => SHARING_A_CORE * cores,
+            false => AT_ONCE_A_CORE * cores,
+        };
+        let sharing = match thread_priority::has_level_without_share(has_rivals) {
             true => cores,
             false => at_once,
         };
         let share = thread_priority::level_of_each(sharing.min(computing.len()), cores);
-        let rest = thread_priority::level_without_share(share);
+        let rest = thread_priority::level_without_share(share, has_rivals);
         let has_share = |one: &ThreadPriority| matches!(one.level(), Level::Nicer(_));
         let is_over = now.saturating_duration_since(self.began) >= TURN;
         if is_over {
@@ -113,7 +124,7 @@ mod tests {
         let mut turns = ComputeTurns::new(now);
         let (mut had, mut shared) = ([0; 7], [0; 7]);
         for _ in 0..7 {
-            assert!(turns.share(&computing, 1, now));
+            assert!(turns.share(&computing, 1, false, now));
             let runs = |at: usize| !interrupts[at].is_paused();
             let running: Vec<_> = (0..7).filter(|at| runs(*at)).collect();
             assert_eq!(running.len(), AT_ONCE_A_CORE);
@@ -123,7 +134,7 @@ mod tests {
                 shared[at] += u32::from(!is_idle && runs(at));
             }
             // Nothing changes within a turn.
-            assert!(turns.share(&computing, 1, now + TURN / 2));
+            assert!(turns.share(&computing, 1, false, now + TURN / 2));
             assert!(running.iter().all(|at| runs(*at)));
             running.iter().for_each(|at| had[*at] += 1);
             now += TURN;
@@ -135,12 +146,18 @@ mod tests {
         }
         // One whose statement ends pauses no more; of few none does.
         assert!(threads[0].end_apart() && !interrupts[0].is_paused());
-        assert!(turns.share(&computing[..AT_ONCE_A_CORE], 1, now));
+        assert!(turns.share(&computing[..AT_ONCE_A_CORE], 1, false, now));
         assert!(
             interrupts[..AT_ONCE_A_CORE]
                 .iter()
                 .all(|one| !one.is_paused())
         );
-        assert!(!turns.share(&computing[..SHARING_A_CORE], 1, now));
+        assert!(!turns.share(&computing[..SHARING_A_CORE], 1, false, now));
+        // Beside other programs none stands still but where it pauses.
+        assert!(turns.share(&computing[..AT_ONCE_A_CORE], 1, true, now));
+        let of_few = &computing[..AT_ONCE_A_CORE];
+        assert!(of_few.iter().all(|one| one.level() != Level::Idle));
+        let paused = of_few.iter().filter(|one| one.is_paused()).count();
+        assert_eq!(paused, AT_ONCE_A_CORE - SHARING_A_CORE);
     }
 }

@@ -17,8 +17,9 @@
 //! first to end.
 //!
 //! Who waits for anything but the disk, or computes, gives its place up: what it waits for may be what the
-//! connections that queue here are about to do. If none leaves the queue for [`STALL`] all the same,
-//! another thread comes.
+//! connections that queue here are about to do. If nothing has moved for [`STALL`] all the same, as where
+//! long scans have all places, there is one place more, for a while. Each takes longer to come than the one
+//! before: a machine whose cores are all taken gets nothing done sooner with more threads.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,9 +35,13 @@ const PLACES: usize = 64;
 /// for a read.
 const CROWD: usize = 2;
 
-/// How long nothing leaves the queue before another thread comes. A drive with 64 reads to do gives the
-/// first of them much sooner.
+/// How long none of the threads is done before there is a place more, times one more than have been added. A
+/// drive with 64 reads to do gives the first of them much sooner.
 const STALL: Duration = Duration::from_millis(20);
+
+/// After so long half of the places that have been added are taken away again. Where they are still needed,
+/// the queue stalls once more.
+const ADDED_FOR: Duration = Duration::from_secs(1);
 
 /// The threads that wait for the disk, and what waits for one of them.
 pub(crate) struct DiskThreads<T> {
@@ -48,18 +53,25 @@ pub(crate) struct DiskThreads<T> {
 
 struct State<T> {
     threads: usize,
+    /// How many of them may take connections from the queue: [`PLACES`], or more where those don't get on.
+    places: usize,
+    /// When that changed.
+    changed: Instant,
     queue: VecDeque<T>,
-    /// When one left the queue, or came into an empty one.
+    /// When a thread came or was done, or a connection into an empty queue.
     moved: Instant,
 }
 
 impl<T> Default for DiskThreads<T> {
     fn default() -> DiskThreads<T> {
+        let now = Instant::now();
         DiskThreads {
             state: Mutex::new(State {
                 threads: 0,
+                places: PLACES,
+                changed: now,
                 queue: VecDeque::new(),
-                moved: Instant::now(),
+                moved: now,
             }),
             threads: AtomicUsize::new(0),
             queued: AtomicUsize::new(0),
@@ -90,7 +102,7 @@ impl<T> DiskThreads<T> {
     /// Queues a connection. It comes back if there is a place by now, which it then has.
     pub fn queue(&self, connection: T, now: Instant) -> Option<T> {
         self.change(|state| {
-            if state.threads < PLACES {
+            if state.threads < state.places {
                 state.threads += 1;
                 return Some(connection);
             }
@@ -102,41 +114,26 @@ impl<T> DiskThreads<T> {
         })
     }
 
-    /// What a thread that is done serves next; without any its place is free.
-    pub fn next(&self, now: Instant) -> Option<T> {
-        self.change(|state| {
-            let next = match state.threads > PLACES {
-                true => None,
-                false => state.take(now),
-            };
-            state.threads -= usize::from(next.is_none());
-            next
-        })
-    }
-
-    /// A thread gives its place up. Gives what another thread is to serve in its stead.
+    /// A thread is done, or gives its place up. Gives what it, or another one, is to serve in its place.
     pub fn leave(&self, now: Instant) -> Option<T> {
         self.change(|state| {
             state.threads -= 1;
-            let next = match state.threads < PLACES {
-                true => state.take(now),
-                false => None,
-            };
-            state.threads += usize::from(next.is_some());
-            next
+            state.take(now)
         })
     }
 
-    /// What another thread is to serve as nothing has left the queue for long.
+    /// What another thread is to serve as none has been done for long.
     pub fn next_of_stalled(&self, now: Instant) -> Option<T> {
         if !self.has_queue() {
             return None;
         }
         self.change(|state| {
-            let is_stalled = now.saturating_duration_since(state.moved) >= STALL;
-            let next = is_stalled.then(|| state.take(now)).flatten();
-            state.threads += usize::from(next.is_some());
-            next
+            let added = state.threads.saturating_sub(PLACES) as u32;
+            if now.saturating_duration_since(state.moved) < STALL * (added + 1) {
+                return None;
+            }
+            state.set_places(state.threads + 1, now);
+            state.take(now)
         })
     }
 
@@ -150,9 +147,24 @@ impl<T> DiskThreads<T> {
 }
 
 impl<T> State<T> {
+    /// The next of the queue, if there is a place for it, which it then has.
     fn take(&mut self, now: Instant) -> Option<T> {
         self.moved = now;
-        self.queue.pop_front()
+        let added = self.places - PLACES;
+        if added > 0 && now.saturating_duration_since(self.changed) >= ADDED_FOR {
+            self.set_places(PLACES + added / 2, now);
+        }
+        let next = match self.threads < self.places {
+            true => self.queue.pop_front(),
+            false => None,
+        };
+        self.threads += usize::from(next.is_some());
+        next
+    }
+
+    fn set_places(&mut self, places: usize, now: Instant) {
+        self.places = places.max(PLACES);
+        self.changed = now;
     }
 }
 
@@ -174,17 +186,24 @@ mod tests {
         }
         // A thread more than there are places is the first to end.
         disk.enter();
-        assert_eq!(disk.next(now), None);
-        assert_eq!(disk.next(now), Some(100));
-        assert_eq!(disk.leave(now), Some(101));
+        assert_eq!(disk.leave(now), None);
+        assert_eq!(disk.leave(now), Some(100));
+        // A stalled queue has a place more.
         assert_eq!(disk.next_of_stalled(now + STALL / 2), None);
-        let later = now + STALL;
-        assert_eq!(disk.next_of_stalled(later), Some(102));
-        assert_eq!(disk.next_of_stalled(later + STALL), None);
+        let stalled = now + STALL;
+        assert_eq!(disk.next_of_stalled(stalled), Some(101));
+        assert_eq!(disk.next_of_stalled(stalled + STALL), None);
+        assert_eq!(disk.leave(stalled), Some(102));
         assert!(!disk.has_queue());
-        // The one that came as the queue stalled, and the 64.
-        for _ in 0..=PLACES {
-            assert_eq!(disk.next(later), None);
+        // The place is there for a while.
+        assert_eq!(disk.leave(stalled), None);
+        assert_eq!(disk.queue(103, stalled), Some(103));
+        assert_eq!(disk.queue(104, stalled), None);
+        let later = stalled + ADDED_FOR;
+        assert_eq!(disk.leave(later), None);
+        assert_eq!(disk.leave(later), Some(104));
+        for _ in 0..PLACES {
+            assert_eq!(disk.leave(later), None);
         }
         assert_eq!(disk.queue(200, later), Some(200));
         assert_eq!(disk.leave(later), None);

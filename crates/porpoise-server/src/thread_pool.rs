@@ -241,7 +241,7 @@ impl ThreadPool {
         if !thread.is_at_disk.swap(false, Ordering::Relaxed) {
             return None;
         }
-        let (token, connection) = self.disk.next(Instant::now())?;
+        let (token, connection) = self.disk.leave(Instant::now())?;
         Some(Work::DiskTurn(token, connection))
     }
 
@@ -282,7 +282,8 @@ impl ThreadPool {
         if self.turn_monitor.is_crowded() {
             let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
             let share = thread_priority::level_of_each(2 * cores, cores);
-            let level = thread_priority::level_without_share(share);
+            let has_rivals = self.turn_monitor.has_rivals();
+            let level = thread_priority::level_without_share(share, has_rivals);
             thread.priority.set_level(level);
         }
     }

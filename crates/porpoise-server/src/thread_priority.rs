@@ -286,9 +286,18 @@ pub(crate) fn level_of_each(threads: usize, cores: usize) -> Level {
 }
 
 /// The level of those of very many threads that have no share of the cores: what is left is theirs.
-/// Who can't be raised again isn't lowered so far, and has its part of this share.
-pub(crate) fn level_without_share(share: Level) -> Level {
-    if may_raise() { Level::Idle } else { share }
+/// Who can't be raised again, or would get nothing as other programs keep the cores busy, isn't lowered so far,
+/// and has its part of this share.
+pub(crate) fn level_without_share(share: Level, has_rivals: bool) -> Level {
+    match has_level_without_share(has_rivals) {
+        true => Level::Idle,
+        false => share,
+    }
+}
+
+/// Whether some have no share of the cores.
+pub(crate) fn has_level_without_share(has_rivals: bool) -> bool {
+    may_raise() && !has_rivals
 }
 
 /// Whether this process may raise a thread's priority that it has lowered.

@@ -223,7 +223,8 @@ impl Watch {
             apart.iter().for_each(|thread| pool.leave_disk(thread));
             pool.help_stalled(now);
             let statements: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
-            self.has_turns = self.turns.share(&statements, cores, now);
+            let has_rivals = pool.turn_monitor.has_rivals();
+            self.has_turns = self.turns.share(&statements, cores, has_rivals, now);
             computing = statements.len();
             let is_crowded = computing > cores;
             if pool.turn_monitor.is_crowded() != is_crowded {

@@ -10,11 +10,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 
 use crate::block::BlockMemory;
 use crate::page_checksums::PAGE_BYTES;
@@ -27,7 +27,7 @@ const SHARD_BYTES_MIN: usize = 2 * (PAGE_BYTES + OVERHEAD_BYTES);
 const OVERHEAD_BYTES: usize = 96;
 
 pub(crate) struct BranchCache {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[RwLock<Shard>]>,
     shard_bytes_max: usize,
     memory: Arc<BlockMemory>,
 }
@@ -44,7 +44,7 @@ struct Kept {
     checksum: u128,
     bytes: Arc<[u8]>,
     /// Since the hand last passed.
-    was_used: bool,
+    was_used: AtomicBool,
 }
 
 impl BranchCache {
@@ -52,25 +52,28 @@ impl BranchCache {
         let bytes_max = memory.budget / 2;
         let shards = (bytes_max / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         BranchCache {
-            shards: (0..shards).map(|_| Mutex::default()).collect(),
+            shards: (0..shards).map(|_| RwLock::default()).collect(),
             shard_bytes_max: bytes_max / shards,
             memory,
         }
     }
 
-    fn shard(&self, link: PageLink) -> &Mutex<Shard> {
+    fn shard(&self, link: PageLink) -> &RwLock<Shard> {
         // A page's lowest bits are its place in its region.
         &self.shards[link.page.0 as usize % self.shards.len()]
     }
 
     /// A page that was read under the same checksum.
     pub fn get(&self, link: PageLink) -> Option<Arc<[u8]>> {
-        let mut shard = self.shard(link).lock();
-        let kept = shard.pages.get_mut(&link.page.0)?;
+        let shard = self.shard(link).read();
+        let kept = shard.pages.get(&link.page.0)?;
         if kept.checksum != link.checksum {
             return None;
         }
-        kept.was_used = true;
+        // Only the first one changes the line that others read.
+        if !kept.was_used.load(Ordering::Relaxed) {
+            kept.was_used.store(true, Ordering::Relaxed);
+        }
         Some(Arc::clone(&kept.bytes))
     }
 
@@ -83,12 +86,12 @@ impl BranchCache {
         let kept = Kept {
             checksum: link.checksum,
             bytes,
-            was_used: false,
+            was_used: AtomicBool::new(false),
         };
         let mut removed = 0;
         // First, so that nobody who removes it has given back what wasn't lent yet.
         self.memory.lent.fetch_add(added, Ordering::Relaxed);
-        let mut guard = self.shard(link).lock();
+        let mut guard = self.shard(link).write();
         let shard = &mut *guard;
         match shard.pages.entry(link.page.0) {
             Entry::Occupied(mut older) => {
@@ -103,7 +106,7 @@ impl BranchCache {
             && let Some(page) = shard.clock.pop_front()
         {
             let stays = shard.pages.get_mut(&page);
-            if stays.is_some_and(|kept| std::mem::take(&mut kept.was_used)) {
+            if stays.is_some_and(|kept| std::mem::take(kept.was_used.get_mut())) {
                 shard.clock.push_back(page);
             } else if let Some(gone) = shard.pages.remove(&page) {
                 removed += gone.bytes.len() + OVERHEAD_BYTES;
