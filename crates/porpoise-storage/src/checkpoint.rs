@@ -27,7 +27,9 @@
 //! verified: where a part can't be, the tree stays as it is, readers go on with it, and the checkpoint
 //! is tried again, less and less often. A tree with some of them is no moment that anybody may see: all that
 //! take snapshots by then have the whole commit above it, those before have the tree before it, and a
-//! start finds the commit in the log, which has it on disk. A tree that has to be opened anew
+//! start finds the commit in the log, which has it on disk. So readers go on with the tree of the last
+//! slice, and redb writes the next slices where the pages were that it has replaced: the file keeps one state of
+//! the rows, not two. A tree that has to be opened anew
 //! meanwhile is none that earlier snapshots can go on with.
 //!
 //! **A merge that meets damage** in the pages of a space goes around it. The space is noted in the
@@ -61,7 +63,7 @@ use crate::snapshot::Epoch;
 use crate::store::Shared;
 use crate::tree::Tree;
 use crate::tree_file::{CheckedFile, catch_damage, catch_panic};
-use crate::tree_snapshot::{TreeSnapshot, definition, table_name};
+use crate::tree_snapshot::{LensBefore, TreeSnapshot, definition, table_name};
 use crate::{Error, Lsn, Result, SpaceId, recovery};
 use ascending::Ascending;
 use merge::{MergeError, merge};
@@ -232,15 +234,22 @@ pub(crate) fn show_loaded(shared: &Shared, space: SpaceId) -> Result<()> {
 /// Lets readers read from the tree as it is now, which has the same rows as before.
 fn show_tree(shared: &Shared, tree: &Tree) -> Result<()> {
     let epoch = shared.epoch.load_full();
-    let snapshot = epoch.tree.after_checkpoint(tree)?;
-    shared.epoch.store(Arc::new(Epoch {
-        memtables: epoch.memtables.clone(),
-        tree: snapshot,
-        is_oldest_merged: epoch.is_oldest_merged,
-    }));
     let before = Arc::downgrade(&epoch.tree);
+    show_part(shared, tree, epoch.tree.lens_before())?;
     drop(epoch);
     wait_for_readers(shared, &before);
+    Ok(())
+}
+
+/// Lets readers read from the tree as it is now: all that differs from before is in a memtable, too. These
+/// spaces had so many rows before the memtable's were written to them.
+fn show_part(shared: &Shared, tree: &Tree, lens: &LensBefore) -> Result<()> {
+    let epoch = shared.epoch.load_full();
+    shared.epoch.store(Arc::new(Epoch {
+        memtables: epoch.memtables.clone(),
+        tree: epoch.tree.after_part(tree, lens)?,
+        is_oldest_merged: epoch.is_oldest_merged,
+    }));
     Ok(())
 }
 
@@ -429,7 +438,7 @@ fn open_over(shared: &Shared, file: &Arc<CheckedFile>) -> Result<Tree> {
         && !shared.is_partly_merged.load(Ordering::Acquire);
     let snapshot = match is_same {
         true => epoch.tree.after_reopening(&tree)?,
-        false => epoch.tree.after_checkpoint(&tree)?,
+        false => epoch.tree.after_part(&tree, epoch.tree.lens_before())?,
     };
     shared.epoch.store(Arc::new(Epoch {
         memtables: epoch.memtables.clone(),

@@ -68,12 +68,17 @@ pub(crate) struct TreeSnapshot {
     is_retired: AtomicBool,
     /// The snapshot that this one has its first blocks from, if anybody still reads from it.
     before: Mutex<Weak<TreeSnapshot>>,
+    /// How many rows spaces had before a checkpoint wrote a part of what is to be written to them.
+    lens: LensBefore,
     damaged: Arc<DamagedSpaces>,
     /// Whether redb can still use the tree's file; `None` for a tree in memory.
     database_state: Option<Arc<DatabaseState>>,
     /// The same rows over the tree that was opened when this one's failed.
     successor: OnceLock<Arc<TreeSnapshot>>,
 }
+
+/// How many rows some spaces had.
+pub(crate) type LensBefore = Arc<[(SpaceId, u64)]>;
 
 #[derive(Default)]
 struct Space {
@@ -110,6 +115,7 @@ impl TreeSnapshot {
             cache,
             is_retired: AtomicBool::new(false),
             before: Mutex::default(),
+            lens: Arc::default(),
             damaged,
             database_state: tree.database_state().cloned(),
             successor: OnceLock::new(),
@@ -120,7 +126,23 @@ impl TreeSnapshot {
     /// [`refresh_blocks`](TreeSnapshot::refresh_blocks), what the checkpoint wrote must be read
     /// from its memtable.
     pub fn after_checkpoint(self: &Arc<TreeSnapshot>, tree: &Tree) -> Result<Arc<TreeSnapshot>> {
-        self.next(tree, &[])
+        self.next(tree, &[], Arc::default())
+    }
+
+    /// The snapshot after a part of a checkpoint, or of the same rows elsewhere in the file. As with
+    /// [`after_checkpoint`](TreeSnapshot::after_checkpoint), what the checkpoint writes must be read from its
+    /// memtable. These spaces had so many rows before.
+    pub fn after_part(
+        self: &Arc<TreeSnapshot>,
+        tree: &Tree,
+        lens: &LensBefore,
+    ) -> Result<Arc<TreeSnapshot>> {
+        self.next(tree, &[], Arc::clone(lens))
+    }
+
+    /// How many rows some spaces had before the checkpoint that a part of is in this tree.
+    pub fn lens_before(&self) -> &LensBefore {
+        &self.lens
     }
 
     /// The snapshot after spaces were filled beside the log. It gets the blocks of all others.
@@ -129,15 +151,18 @@ impl TreeSnapshot {
         tree: &Tree,
         loaded: &[SpaceId],
     ) -> Result<Arc<TreeSnapshot>> {
-        self.next(tree, loaded)
+        self.next(tree, loaded, Arc::clone(&self.lens))
     }
 
     fn next(
         self: &Arc<TreeSnapshot>,
         tree: &Tree,
         loaded: &[SpaceId],
+        lens: LensBefore,
     ) -> Result<Arc<TreeSnapshot>> {
-        let next = TreeSnapshot::open(tree, Arc::clone(&self.cache), Arc::clone(&self.damaged))?;
+        let mut next =
+            TreeSnapshot::open(tree, Arc::clone(&self.cache), Arc::clone(&self.damaged))?;
+        next.lens = lens;
         // Those who still read from the snapshot before this one read without blocks from here on.
         if let Some(before) = std::mem::take(&mut *self.before.lock()).upgrade() {
             before
@@ -165,7 +190,7 @@ impl TreeSnapshot {
     /// The snapshot of the same rows over a tree that was opened anew. Readers of this one that
     /// find that its tree has failed go on there.
     pub fn after_reopening(self: &Arc<TreeSnapshot>, tree: &Tree) -> Result<Arc<TreeSnapshot>> {
-        let next = self.after_checkpoint(tree)?;
+        let next = self.after_part(tree, &self.lens)?;
         let _ = self.successor.set(Arc::clone(&next));
         Ok(next)
     }
@@ -196,6 +221,7 @@ impl TreeSnapshot {
             cache: Arc::new(BlockCache::new(0)),
             is_retired: AtomicBool::new(true),
             before: Mutex::default(),
+            lens: Arc::default(),
             damaged: Arc::default(),
             database_state: None,
             successor: OnceLock::new(),
@@ -410,6 +436,9 @@ impl TreeSnapshot {
     }
 
     pub fn len(&self, number: SpaceId) -> Result<u64> {
+        if let Some((_, len)) = self.lens.iter().find(|(space, _)| *space == number) {
+            return Ok(*len);
+        }
         match self.table(number, self.space(number)) {
             Ok(Some(table)) => table.len(),
             Ok(None) => Ok(0),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use porpoise_storage::{
     Background, Cursor, Direction, Error, Flush, FlushPolicy, LockMode, Options,
@@ -525,4 +526,57 @@ fn a_start_finds_rows_that_replace_others() {
     let store = Store::open(&options(folder.path())).unwrap();
     check_snapshot(&store.snapshot(), space, &model);
     assert_eq!(store.approximate_len(space), u64::from(ROWS));
+}
+
+/// The file keeps one state of the rows, not two: each slice takes pages that those before it have replaced. Readers
+/// find the whole commit meanwhile.
+#[test]
+fn slices_of_a_spilled_commit_use_each_others_pages_again() {
+    const MANY: u32 = 10 * ROWS;
+    const FIRST: u32 = MANY / 4;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let space = space_of(&store);
+    let write = |first: u32, byte: u8, is_new: &dyn Fn(u32) -> bool| {
+        let mut work = store.begin();
+        for row in first..MANY {
+            let (key, value) = (row.to_be_bytes(), [byte; 380]);
+            match is_new(row) {
+                true => work.insert(space, &key, &value),
+                false => work.put(space, &key, &value),
+            }
+        }
+        assert!(work.has_spilled());
+        work.commit().unwrap().wait().unwrap();
+    };
+    write(FIRST, 1, &|_| true);
+    store.checkpoint().unwrap();
+    // A file of this size grows to twice its length, and has room for a slice or two then.
+    let file_bytes = || {
+        std::fs::metadata(folder.path().join("tree.redb"))
+            .unwrap()
+            .len()
+    };
+    let before = file_bytes();
+    for byte in 2..5 {
+        write(FIRST, byte, &|_| false);
+        store.checkpoint().unwrap();
+        assert_eq!(file_bytes(), before);
+    }
+    write(0, 2, &|row| row < FIRST);
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                assert_eq!(store.approximate_len(space), u64::from(MANY));
+                let snapshot = store.snapshot();
+                let found = rows(snapshot.range(space, ALL, Direction::Forward).unwrap());
+                assert_eq!(found.len(), MANY as usize);
+                assert!(found.iter().all(|(_, value)| value[..] == [2; 380]));
+            }
+        });
+        let written = store.checkpoint();
+        is_done.store(true, Ordering::Relaxed);
+        written.unwrap();
+    });
 }

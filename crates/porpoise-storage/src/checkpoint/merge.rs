@@ -7,16 +7,16 @@ use std::sync::atomic::Ordering;
 use redb::WriteTransaction;
 
 use super::ascending::{Ascending, LeavesAhead};
-use super::check_disk_space;
 use super::pace::Steps;
 use super::tree_state::{TreeState, write_state};
+use super::{check_disk_space, show_part};
 use crate::memtable::{Memtable, SpaceVersions};
 use crate::spill::{Runs, RunsCursor};
 use crate::store::{Counter, Shared};
 use crate::tree::Tree;
 use crate::tree::tables::{COUNTERS, DAMAGED};
 use crate::tree_file::catch_panic;
-use crate::tree_snapshot::{definition, table_name};
+use crate::tree_snapshot::{LensBefore, definition, table_name};
 use crate::{Direction, Error, Result, SpaceId};
 
 /// Why a merge failed, and in which space, if it was in one.
@@ -56,9 +56,8 @@ pub(super) fn merge(
     state: TreeState,
 ) -> Result<(), MergeError> {
     let mut space_in_progress = None;
-    let before = Arc::clone(&shared.epoch.load().tree);
     let ahead = |space| LeavesAhead {
-        tree: Arc::clone(&before),
+        tree: Arc::clone(&shared.epoch.load().tree),
         space,
     };
     let mut steps = Steps::of(shared, memtable.entries());
@@ -123,6 +122,12 @@ fn merge_runs(
         }
     };
     check_goes_on().map_err(MergeError::of_source)?;
+    let before = Arc::clone(&shared.epoch.load().tree);
+    // Of a damaged space nobody wants to know it.
+    let lens = spaces.iter();
+    let lens = lens.filter_map(|space| Some((*space, before.len(*space).ok()?)));
+    let lens: LensBefore = lens.collect();
+    drop(before);
     let verified = runs.verify(&spaces, check_goes_on);
     verified.map_err(MergeError::of_source)?;
     for space in spaces {
@@ -168,6 +173,7 @@ fn merge_runs(
                 runs.forget_verification();
                 MergeError::of_source(error)
             })?;
+            show_part(shared, tree, &lens)?;
         }
     }
     Ok(())
