@@ -58,6 +58,10 @@ pub(crate) struct BlockMemory {
     pub budget: usize,
     /// How many of these bytes something else takes that the cache lends them to.
     pub lent: AtomicUsize,
+    /// How many of the lent bytes are for transactions' writes.
+    pub written: AtomicUsize,
+    /// For how many that have any.
+    pub writers: AtomicUsize,
     used: AtomicUsize,
     /// How many of the used bytes are those of blocks that were evicted and are still held: by who
     /// reads from one, or from an older index, in which a block that waits for the disk has all.
@@ -73,6 +77,8 @@ impl BlockMemory {
         BlockMemory {
             budget,
             lent: AtomicUsize::new(0),
+            written: AtomicUsize::new(0),
+            writers: AtomicUsize::new(0),
             used: AtomicUsize::new(0),
             evicted: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),

@@ -109,6 +109,16 @@ impl LeafReader {
     }
 }
 
+/// Leaves that some keys belong to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeavesOfKeys {
+    /// How many of the keys do, of those in succession that were asked for.
+    pub keys: usize,
+    pub leaves: usize,
+    /// The disk reads them.
+    pub is_reading: bool,
+}
+
 /// A space's tree, as one commit left it.
 pub(crate) struct SpaceTree {
     reader: Arc<LeafReader>,
@@ -230,13 +240,14 @@ impl SpaceTree {
         Ok(end)
     }
 
-    /// Has the disk begin with the leaves that keys belong to, with so many at most. The keys ascend;
-    /// gives how many of them that was done for. `None`: as some of the leaves tell, the system has them.
-    pub fn begin_reading_leaves_of<'k>(
+    /// Finds the leaves that keys belong to, so many at most. The keys ascend. If `begins_reading`, has the disk
+    /// begin with the leaves, unless some of them tell that the system has them. `None` for an empty tree.
+    pub fn leaves_of<'k>(
         &self,
         keys: impl Iterator<Item = &'k [u8]>,
         leaves_max: usize,
-    ) -> Result<Option<usize>> {
+        begins_reading: bool,
+    ) -> Result<Option<LeavesOfKeys>> {
         let (Some(root), lengths) = (self.root, self.lengths) else {
             return Ok(None);
         };
@@ -270,13 +281,18 @@ impl SpaceTree {
             }
             count += 1;
         }
+        let mut found = LeavesOfKeys {
+            keys: count,
+            leaves: leaves.len(),
+            is_reading: false,
+        };
         let pages = &self.reader.pages;
         let mut some = leaves.iter().step_by(LEAVES_PER_LOOK);
-        if some.all(|leaf| pages.is_cached(*leaf)) {
-            return Ok(None);
+        if begins_reading && !some.all(|leaf| pages.is_cached(*leaf)) {
+            pages.begin_reading(leaves.into_iter());
+            found.is_reading = true;
         }
-        pages.begin_reading(leaves.into_iter());
-        Ok(Some(count))
+        Ok(Some(found))
     }
 
     /// Has the disk begin with the leaves of a range of keys, the first few of one branch from the lowest key on.

@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
-use crate::blocks::BlockCache;
+use crate::blocks::{BlockCache, CacheLoan};
 use crate::cursor::Layer;
 use crate::memtable::{Key, Memtable, Value};
 use crate::reclaim::reclaim;
@@ -80,6 +80,8 @@ pub(crate) struct Overlay {
     /// What it takes to undo the last of them; `None` while nobody could ask for that.
     undo: Option<Vec<Undo>>,
     held_bytes: usize,
+    /// Memory of the cache, from [`BORROWED_FROM`] on and until the writes are `large`, which have their own.
+    loan: Option<CacheLoan>,
 }
 
 /// A transaction's overlay, and its readers'.
@@ -91,6 +93,9 @@ impl Drop for SharedOverlay {
         std::mem::take(self.0.get_mut()).discard();
     }
 }
+
+/// Writes that take no more memory aren't counted among those of all transactions.
+pub(crate) const BORROWED_FROM: usize = 1 << 20;
 
 /// What a write takes beside its key and its value: its places in the map and in `undo`, what the
 /// allocator adds, and the head of its operation in the log record.
@@ -265,7 +270,23 @@ impl Overlay {
             let spaces = std::mem::take(&mut self.spaces);
             let large = LargeWrites::of(spaces, self.count, self.undo.as_mut(), cache.lend());
             self.large = Some(Box::new(large));
+            self.loan = None;
         }
+    }
+
+    /// Has the cache make room for the writes. Gives how much of its memory they have.
+    #[cold]
+    pub fn borrow_from(&mut self, cache: &Arc<BlockCache>) -> usize {
+        // Each time for more than there is, so that it isn't asked with each write.
+        const STEP: usize = BORROWED_FROM / 2;
+        if let Some(large) = &self.large {
+            return large.borrowed_bytes();
+        }
+        let loan = self.loan.get_or_insert_with(|| cache.lend());
+        if loan.bytes() < self.held_bytes {
+            loan.grow_to(self.held_bytes + STEP);
+        }
+        loan.bytes()
     }
 
     /// How much memory spilling would free.

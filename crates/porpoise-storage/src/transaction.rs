@@ -26,7 +26,7 @@ use crate::commit::Commit;
 use crate::cursor::{Cursor, Layer};
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
 use crate::memtable::Unpublished;
-use crate::overlay::{Overlay, Savepoint, SharedOverlay, SpaceChange};
+use crate::overlay::{BORROWED_FROM, Overlay, Savepoint, SharedOverlay, SpaceChange};
 use crate::prepared::{PreparedTransaction, Unprepared};
 use crate::reclaim::release_soon;
 use crate::snapshot::Snapshot;
@@ -63,9 +63,14 @@ struct Spilling {
     kind: FileKind,
     /// Beyond so many bytes in memory it does.
     from_bytes: usize,
+    /// With more bytes in memory it looks how much all transactions have.
+    looks_at: usize,
     /// Why it couldn't.
     failure: Option<Error>,
 }
+
+/// Behind so many bytes more it looks again.
+const LOOK_STEP: usize = 64 << 10;
 
 impl Spilling {
     fn from(from_bytes: usize) -> Spilling {
@@ -73,6 +78,7 @@ impl Spilling {
             file: None,
             kind: FileKind::Committed,
             from_bytes,
+            looks_at: BORROWED_FROM,
             failure: None,
         }
     }
@@ -362,13 +368,24 @@ impl Transaction {
             overlay.keep_undo();
         }
         change(&mut overlay);
-        if overlay.held_bytes() > self.shared.large_bytes() {
+        let mut is_over_share = false;
+        if overlay.held_bytes() > self.spilling.looks_at {
+            self.spilling.looks_at = overlay.held_bytes() + LOOK_STEP;
+            let epoch = self.shared.epoch.load();
+            let cache = epoch.tree.cache();
+            let borrowed = overlay.borrow_from(cache);
+            let share = cache.share_of_writer(self.shared.spill_bytes);
+            // One that can't spill isn't asked with each write.
+            is_over_share = share.is_some_and(|share| borrowed >= share)
+                && self.spilling.from_bytes == self.shared.spill_bytes;
+        }
+        if is_over_share || overlay.held_bytes() > self.shared.large_bytes() {
             overlay.enlarge(self.shared.epoch.load().tree.cache());
         }
         self.size = OverlaySize::of(&overlay);
         let bytes = overlay.bytes_to_spill();
         drop(overlay);
-        if bytes > self.spilling.from_bytes {
+        if bytes > self.spilling.from_bytes || is_over_share && bytes > BORROWED_FROM / 2 {
             self.spill();
         }
     }
@@ -385,6 +402,7 @@ impl Transaction {
             self.shared.spill(own, &file)?;
             Ok(file)
         });
+        self.spilling.looks_at = BORROWED_FROM;
         match spilled {
             Ok(file) => self.spilling.file = Some(file),
             Err(error) => {
@@ -502,6 +520,7 @@ impl Transaction {
         self.size = OverlaySize::of(&own.0.read());
         self.spilling.failure = None;
         self.spilling.from_bytes = self.shared.spill_bytes;
+        self.spilling.looks_at = BORROWED_FROM;
     }
 
     /// Hands the writes to the log as one commit, and releases the row locks. Others see the writes

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata, TableDefinition, TableError};
 
 use crate::blocks::{BlockCache, BlockSource, FoundBlock, SpaceBlocks, Wanted};
-use crate::leaves::{BoundaryKey, LeafReader, LeafSpans, SpaceTree};
+use crate::leaves::{BoundaryKey, LeafReader, LeafSpans, LeavesOfKeys, SpaceTree};
 use crate::memtable::Memtable;
 use crate::space_table::SpaceTable;
 use crate::tree::{DamagedSpaces, Tree};
@@ -398,15 +398,16 @@ impl TreeSnapshot {
         }
     }
 
-    /// See [`SpaceTree::begin_reading_leaves_of`]. A tree in memory is there.
-    pub fn begin_reading_leaves_of<'k>(
+    /// See [`SpaceTree::leaves_of`]. A tree in memory has none.
+    pub fn leaves_of<'k>(
         &self,
         number: SpaceId,
         keys: impl Iterator<Item = &'k [u8]>,
         leaves_max: usize,
-    ) -> Result<Option<usize>> {
+        begins_reading: bool,
+    ) -> Result<Option<LeavesOfKeys>> {
         match self.table(number, self.space(number))? {
-            Some(SpaceRows::Leaves(tree)) => tree.begin_reading_leaves_of(keys, leaves_max),
+            Some(SpaceRows::Leaves(tree)) => tree.leaves_of(keys, leaves_max, begins_reading),
             _ => Ok(None),
         }
     }

@@ -580,3 +580,55 @@ fn slices_of_a_spilled_commit_use_each_others_pages_again() {
         written.unwrap();
     });
 }
+
+/// What a transaction may have in memory all of them have together: once there are more the larger ones go on in
+/// their files.
+#[test]
+fn many_transactions_share_the_memory_of_their_writes() {
+    const WRITERS: u32 = 40;
+    const EACH: u32 = 8_000;
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::path(folder.path());
+    options.background = Background::Manual;
+    options.spill_bytes = 4 << 20;
+    let store = Store::open(&options).unwrap();
+    let space = space_of(&store);
+    let mut all: Vec<_> = (0..WRITERS).map(|_| store.begin()).collect();
+    let key = |writer: u32, row: u32| (row * WRITERS + writer).to_be_bytes();
+    for row in 0..EACH {
+        for (writer, work) in (0..).zip(&mut all) {
+            work.put(space, &key(writer, row), &[row as u8; 400]);
+        }
+        let in_memory: usize = all.iter().map(|work| work.held_bytes()).sum();
+        // Those with less than 1 MiB aren't asked.
+        assert!(in_memory < WRITERS as usize * (3 << 19), "{in_memory}");
+    }
+    assert!(all.iter().all(|work| work.has_spilled()));
+    // One that is alone has as much memory as one may have.
+    let alone = all.pop().unwrap();
+    for work in all {
+        work.commit().unwrap().wait().unwrap();
+    }
+    store.checkpoint().unwrap();
+    drop(alone);
+    let mut work = store.begin();
+    for row in 0..EACH / 3 {
+        work.put(space, &key(WRITERS - 1, row), &[row as u8; 400]);
+    }
+    assert!(!work.has_spilled() && work.held_bytes() > 2 << 20);
+    work.rollback();
+    let rows = rows(
+        store
+            .snapshot()
+            .range(space, ALL, Direction::Forward)
+            .unwrap(),
+    );
+    assert_eq!(rows.len(), ((WRITERS - 1) * EACH) as usize);
+    for (place, (found, value)) in (0..).zip(&rows) {
+        let (row, writer) = (place / (WRITERS - 1), place % (WRITERS - 1));
+        assert_eq!(
+            (&found[..], &value[..]),
+            (&key(writer, row)[..], &[row as u8; 400][..])
+        );
+    }
+}

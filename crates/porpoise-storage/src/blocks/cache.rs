@@ -84,6 +84,14 @@ impl BlockCache {
         }
     }
 
+    /// How much of what all transactions' writes take a transaction may have, if they take more than so many
+    /// bytes; `None` if they don't.
+    pub fn share_of_writer(&self, bytes_max: usize) -> Option<usize> {
+        let written = self.memory.written.load(Ordering::Relaxed);
+        let writers = self.memory.writers.load(Ordering::Relaxed);
+        (written > bytes_max).then(|| written / writers.max(1))
+    }
+
     /// How many bytes it may have.
     pub fn budget(&self) -> usize {
         self.memory.budget
@@ -182,7 +190,7 @@ impl BlockCache {
     }
 }
 
-/// Memory of a cache that something else takes: blocks are evicted for it, all but an eighth of what
+/// Memory of a cache that a transaction's writes take: blocks are evicted for it, all but an eighth of what
 /// there may be. Given back when it is dropped.
 pub(crate) struct CacheLoan {
     cache: Arc<BlockCache>,
@@ -190,12 +198,19 @@ pub(crate) struct CacheLoan {
 }
 
 impl CacheLoan {
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Has the loan be so many bytes by now. It never gets smaller.
     pub fn grow_to(&self, bytes: usize) {
         let before = self.bytes.fetch_max(bytes, Ordering::Relaxed);
         if before < bytes {
-            let lent = &self.cache.memory.lent;
-            lent.fetch_add(bytes - before, Ordering::Relaxed);
+            let memory = &self.cache.memory;
+            memory.lent.fetch_add(bytes - before, Ordering::Relaxed);
+            memory.written.fetch_add(bytes - before, Ordering::Relaxed);
+            let is_new = usize::from(before == 0);
+            memory.writers.fetch_add(is_new, Ordering::Relaxed);
             if self.cache.memory.is_over_budget() {
                 self.cache.evict(usize::MAX);
             }
@@ -205,8 +220,11 @@ impl CacheLoan {
 
 impl Drop for CacheLoan {
     fn drop(&mut self) {
-        let lent = &self.cache.memory.lent;
-        lent.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+        let (memory, bytes) = (&self.cache.memory, *self.bytes.get_mut());
+        memory.lent.fetch_sub(bytes, Ordering::Relaxed);
+        memory.written.fetch_sub(bytes, Ordering::Relaxed);
+        let was_one = usize::from(bytes > 0);
+        memory.writers.fetch_sub(was_one, Ordering::Relaxed);
     }
 }
 

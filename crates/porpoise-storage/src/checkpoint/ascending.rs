@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use redb::{ReadableTable, Table};
 
+use crate::leaves::LeavesOfKeys;
 use crate::page_checksums::PAGE_BYTES;
 use crate::tree_snapshot::TreeSnapshot;
 use crate::{Result, SpaceId};
@@ -118,17 +119,22 @@ impl LeavesAhead {
     /// So many leaves are begun with at a time.
     const LEAVES: usize = 256;
 
-    /// Begins with the leaves of some rows, from a number on. Gives the number of the first row that
-    /// that is still to be done for.
-    fn begin(&self, rows: &Rows, from: usize) -> usize {
+    /// Finds the leaves of some rows, from a number on, and begins with them if they are to be read.
+    fn find(&self, rows: &Rows, from: usize, begins_reading: bool) -> Option<LeavesOfKeys> {
         let keys = (from..rows.len()).map(|number| rows.row(number).0);
-        let begun = self
-            .tree
-            .begin_reading_leaves_of(self.space, keys, LeavesAhead::LEAVES);
+        let (space, most) = (self.space, LeavesAhead::LEAVES);
+        let found = self.tree.leaves_of(space, keys, most, begins_reading);
         // Who writes the rows will find what is wrong.
-        let begun = begun.ok().flatten();
-        begun.map_or(rows.len(), |count| from + count)
+        found.ok().flatten()
     }
+}
+
+/// Rows of a number of leaves.
+struct PartOfRows {
+    /// The number of the first row behind it.
+    end: usize,
+    /// `None`: nobody has counted.
+    leaves: Option<usize>,
 }
 
 /// Writes rows, and deletes others, whose keys ascend.
@@ -239,20 +245,46 @@ impl<'t, 'w> Ascending<'t, 'w> {
 
     fn write_among(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.among);
-        let begin_reading = |ahead: &Option<LeavesAhead>, from| match ahead {
-            Some(ahead) if from < rows.len() => ahead.begin(&rows, from),
-            _ => rows.len(),
-        };
-        let (mut written, mut begun) = (0, begin_reading(&self.ahead, 0));
+        let (mut written, mut begins_reading) = (0, true);
+        let mut next = self.next_part(&rows, 0, &mut begins_reading);
         while written < rows.len() {
-            let end = begun;
-            begun = begin_reading(&self.ahead, begun);
-            self.write_part(&rows, written..end)?;
-            written = end;
+            let part = next;
+            next = self.next_part(&rows, part.end, &mut begins_reading);
+            let before = self.written_bytes;
+            self.write_part(&rows, written..part.end)?;
+            if let Some(leaves) = part.leaves {
+                let rows = (written..part.end).map(|number| rows.row(number));
+                let row_bytes =
+                    |(key, value): (&[u8], Option<&[u8]>)| key.len() + value.map_or(0, <[u8]>::len);
+                // However many rows of a leaf were written, it is one.
+                let most = before + leaves * PAGE_BYTES + rows.map(row_bytes).sum::<usize>();
+                self.written_bytes = self.written_bytes.min(most);
+            }
+            written = part.end;
         }
         self.among = rows;
         self.among.clear();
         Ok(())
+    }
+
+    /// The rows that are written next. Has the disk begin with their leaves until the system has some.
+    fn next_part(&self, rows: &Rows, from: usize, begins_reading: &mut bool) -> PartOfRows {
+        // Only who writes a slice wants to know how much of it there is.
+        let counts = self.collected_max < usize::MAX;
+        let ahead = self.ahead.as_ref();
+        let ahead = ahead.filter(|_| from < rows.len() && (*begins_reading || counts));
+        let found = ahead.and_then(|ahead| ahead.find(rows, from, *begins_reading));
+        *begins_reading &= found.is_some_and(|found| found.is_reading);
+        match found {
+            Some(found) if counts || found.is_reading => PartOfRows {
+                end: from + found.keys,
+                leaves: Some(found.leaves),
+            },
+            _ => PartOfRows {
+                end: rows.len(),
+                leaves: None,
+            },
+        }
     }
 
     fn write_part(&mut self, rows: &Rows, part: Range<usize>) -> Result<()> {

@@ -44,7 +44,7 @@ pub(super) struct LargeWrites {
     /// The numbers of those changes of spaces whose turn to be undone comes behind `undo`.
     spilled_changes: Vec<u64>,
     /// For how many bytes the cache has made room.
-    borrowed: u64,
+    borrowed: usize,
 }
 
 /// A change to be undone.
@@ -76,7 +76,7 @@ impl Orders {
 }
 
 /// The cache is asked to make room for so many bytes at a time.
-const LOAN_STEP_BYTES: u64 = 2 << 20;
+const LOAN_STEP_BYTES: usize = 512 << 10;
 
 /// The filters of all runs take this part of a memtable's memory at most.
 const FILTER_SHARE: usize = 4;
@@ -161,6 +161,12 @@ impl LargeWrites {
         bytes.saturating_add(self.undo.len() * size_of::<Undo>())
     }
 
+    /// How much memory of the cache it has.
+    pub fn borrowed_bytes(&self) -> usize {
+        let loan = self.memtable.loan.as_ref();
+        loan.map_or(0, CacheLoan::bytes)
+    }
+
     fn set_runs(&mut self, runs: Runs) {
         self.index_bytes = runs.index_bytes();
         self.runs = Arc::new(runs);
@@ -180,11 +186,11 @@ impl LargeWrites {
     ) {
         self.last += 1;
         let written = self.memtable.write(space, self.last, net_rows, row);
-        let bytes = self.memtable.bytes();
+        let bytes = self.bytes_to_spill();
         if bytes > self.borrowed {
             self.borrowed = bytes + LOAN_STEP_BYTES;
             if let Some(loan) = &self.memtable.loan {
-                loan.grow_to(usize::try_from(self.borrowed).unwrap_or(usize::MAX));
+                loan.grow_to(self.borrowed);
             }
         }
         if keeps_undo {
