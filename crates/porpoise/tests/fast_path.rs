@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use common::served::Served;
@@ -20,12 +23,32 @@ fn url(served: &Served, account: &str, asks: bool) -> String {
     served.url(account, &format!("transport=tcp&loopback_fast_path={asks}"))
 }
 
+/// Held to write by the impostor, who fills the queues of all clients of this process.
+static IMPOSTOR: RwLock<()> = RwLock::new(());
+
+fn without_impostor() -> RwLockReadGuard<'static, ()> {
+    // A test that failed has left nothing behind.
+    IMPOSTOR.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sockets of this process, by their numbers in `/proc/net/unix`.
+fn own_sockets() -> HashSet<String> {
+    let files = std::fs::read_dir("/proc/self/fd").unwrap();
+    let targets = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+    let number = |target: PathBuf| {
+        let number = target.to_str()?.strip_prefix("socket:[")?;
+        Some(number.strip_suffix(']')?.to_string())
+    };
+    targets.filter_map(number).collect()
+}
+
 fn kind(connection: &Connection) -> &'static str {
     connection.stream().kind()
 }
 
 #[test]
 fn a_client_that_asks_a_willing_server_moves_to_shared_memory() {
+    let _alone = without_impostor();
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let served = Served::start(address, true);
         // One account per plugin: the second is asked for its password in the clear, which nobody
@@ -47,6 +70,7 @@ fn a_client_that_asks_a_willing_server_moves_to_shared_memory() {
 
 #[test]
 fn unless_both_ask_it_stays_on_tcp() {
+    let _alone = without_impostor();
     for (server, client) in [(true, false), (false, true), (false, false)] {
         let served = Served::start("127.0.0.1:0", server);
         let mut connection = Connection::open(&url(&served, "ann:secret", client)).unwrap();
@@ -58,6 +82,7 @@ fn unless_both_ask_it_stays_on_tcp() {
 
 #[test]
 fn the_server_can_be_told_while_it_runs() {
+    let _alone = without_impostor();
     let served = Served::start("127.0.0.1:0", false);
     let connection = served.database.connect().unwrap();
     for (value, expected) in [("ON", "shared memory"), ("OFF", "TCP/IP")] {
@@ -71,6 +96,7 @@ fn the_server_can_be_told_while_it_runs() {
 
 #[test]
 fn who_is_refused_over_tcp_is_refused_after_moving_in_the_same_words() {
+    let _alone = without_impostor();
     let served = Served::start("127.0.0.1:0", true);
     // root@localhost is for whoever owns a Unix socket's other end, which a TCP client never does.
     for account in ["ann:wrong", "nobody:secret", "root"] {
@@ -86,6 +112,7 @@ fn who_is_refused_over_tcp_is_refused_after_moving_in_the_same_words() {
 
 #[test]
 fn a_client_that_moved_and_dies_is_noticed() {
+    let _alone = without_impostor();
     let served = Served::start("127.0.0.1:0", true);
     let client = Connection::open(&url(&served, "ann:secret", true)).unwrap();
     let connection = served.database.connect().unwrap();
@@ -105,9 +132,10 @@ fn a_client_that_moved_and_dies_is_noticed() {
     panic!("its session is still there");
 }
 
-/// Offers rings to every client that waits for its server's, as fast as it can.
+/// Offers rings to every client of this process that waits for its server's, as fast as it can.
 #[test]
 fn an_impostor_who_offers_memory_to_every_client_gets_none() {
+    let _alone = IMPOSTOR.write().unwrap_or_else(PoisonError::into_inner);
     let served = Served::start("127.0.0.1:0", true);
     let done = AtomicBool::new(false);
     let offered = AtomicUsize::new(0);
@@ -116,8 +144,14 @@ fn an_impostor_who_offers_memory_to_every_client_gets_none() {
             let mut kept = Vec::new();
             while !done.load(Ordering::Relaxed) {
                 let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+                let own = own_sockets();
+                let is_own = |line: &&str| {
+                    let number = line.split_whitespace().nth(6);
+                    number.is_some_and(|number| own.contains(number))
+                };
                 let names = sockets
                     .lines()
+                    .filter(is_own)
                     .filter_map(|line| line.split_once("@porpoise-loopback-"));
                 for (_, digits) in names {
                     use std::os::linux::net::SocketAddrExt;
@@ -255,6 +289,7 @@ impl Raw {
 
 #[test]
 fn clients_that_do_not_ask_see_plain_tcp_byte_for_byte() {
+    let _alone = without_impostor();
     let (willing, unwilling) = (
         Served::start("127.0.0.1:0", true),
         Served::start("127.0.0.1:0", false),
@@ -278,6 +313,7 @@ fn clients_that_do_not_ask_see_plain_tcp_byte_for_byte() {
 
 #[test]
 fn a_client_that_cannot_take_the_memory_goes_on_over_tcp() {
+    let _alone = without_impostor();
     let served = Served::start("127.0.0.1:0", true);
     let listener = porpoise_transport::loopback::RingsListener::open().unwrap();
     let mut raw = Raw::log_in(&served, &[("_loopback_fast_path", listener.name())]);
