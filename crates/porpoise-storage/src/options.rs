@@ -106,8 +106,9 @@ pub struct Options {
     /// A checkpoint starts when versions in memory take so many bytes.
     pub checkpoint_version_bytes: u64,
     /// A transaction whose writes take more bytes of memory writes them to a file of the folder, and
-    /// goes on with the next. Not before they take about twice `checkpoint_version_bytes`, and
-    /// never in a store in memory.
+    /// goes on with the next. Not before they take about twice `checkpoint_version_bytes`, unless
+    /// those of all transactions take more than `spill_bytes` and these more than the average; never in
+    /// a store in memory.
     pub spill_bytes: usize,
     /// A checkpoint starts when nothing was committed for so long, to free memory.
     pub checkpoint_idle: Duration,

@@ -15,7 +15,8 @@
 //! a write takes less than half of the memory, and that is committed as it is. Blocks of rows make
 //! room for it. An overlay changes its
 //! form as it grows beyond what makes a checkpoint due anyhow. Beyond what a transaction may take in
-//! memory it goes on in files ([`crate::spill`]).
+//! memory it goes on in files ([`crate::spill`]). All transactions may take so much together: of more, those
+//! with more than the average change their form, and go on in files.
 //!
 //! The overlay lies behind a lock that only its own transaction ever takes to write: whoever reads
 //! what isn't committed ([`crate::uncommitted`]) takes it to read, for a row or a batch of them.

@@ -1,7 +1,7 @@
 //! Writes of a transaction that memory shall not hold: sorted runs in a file.
 //!
 //! A transaction whose writes are a memtable of their own ([`crate::overlay`]) writes that to a file
-//! once it takes as much memory as it may, and begins an empty one. All of its runs lie in one file,
+//! once it takes as much memory as it may, alone or among all transactions, and begins an empty one. All of its runs lie in one file,
 //! one behind the other:
 //!
 //! ```text
@@ -23,7 +23,8 @@
 //! before: whatever stops the machine, either the record is in the log, and the runs are on the disk,
 //! or the runs belong to nobody. The runs become the content of a memtable between those before and
 //! after the commit ([`Memtable`](crate::memtable::Memtable)), and all that read memtables read them,
-//! too. A checkpoint writes them into the tree, a slice at a time. The file is removed when nobody
+//! too. A checkpoint writes them into the tree, a slice at a time, and those who read go on under them with the
+//! tree of the last slice. The file is removed when nobody
 //! reads it any more.
 //!
 //! A start finds the runs by the log's records, and removes all files that none of them names.

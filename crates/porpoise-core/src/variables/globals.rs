@@ -269,8 +269,8 @@ impl GlobalVariables {
     }
 
     /// `transaction_memory_size`: with more bytes of writes in memory a transaction goes on in a
-    /// file. Half of the cache, unless it is set; 1 MiB at least, since each file is written in parts
-    /// of that size.
+    /// file, and so do the larger ones once all of them have more together. Half of the cache, unless it
+    /// is set; 1 MiB at least, since each file is written in parts of that size.
     pub fn transaction_bytes(&self) -> usize {
         const LEAST: usize = 1 << 20;
         match self.get_u64("transaction_memory_size") as usize {
